@@ -55,7 +55,7 @@ impl ActivatorIdentity {
     }
 }
 
-/// What every request needs.
+/// The parts of the activator that every request needs.
 #[derive(Clone)]
 struct ActivatorState {
     revisions: Arc<ServedRevisions>,

@@ -18,7 +18,6 @@ pub(super) struct PeriodLoad {
     pub(super) proxied_requests: f64,
 }
 
-/// One series of requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Series {
     in_flight: u32,
@@ -62,7 +61,7 @@ impl LoadMeter {
         self.all.in_flight > 0
     }
 
-    /// Ends the period.
+    /// Ends the period, and begins the next one.
     pub(super) fn report(&mut self, now: Duration) -> PeriodLoad {
         self.pass(now);
         let seconds = now.saturating_sub(self.period_begun).as_secs_f64();

@@ -38,7 +38,7 @@ const LOOKS_EVERY: Duration = Duration::from_millis(50);
 /// Requests that may wait for each slot.
 const QUEUE_PER_SLOT: usize = 10;
 
-/// What every request needs.
+/// The parts of the queue-proxy that every request needs.
 struct QueueProxyState {
     settings: QueueProxySettings,
     forwarder: Forwarder,
@@ -46,7 +46,7 @@ struct QueueProxyState {
     meter: Mutex<LoadMeter>,
     /// The load of the last whole period.
     reported: Mutex<PeriodLoad>,
-    /// `None` without a limit.
+    /// Room in the app; `None` without a limit.
     slots: Option<Arc<Semaphore>>,
     waiting: AtomicUsize,
     is_draining: AtomicBool,

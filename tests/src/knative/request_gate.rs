@@ -27,7 +27,7 @@ impl ProbeAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum QueueGate {
     Answer(ProbeAnswer),
-    /// The app's readiness decides.
+    /// The readiness of the app is the answer.
     AskApp,
     Pass,
 }

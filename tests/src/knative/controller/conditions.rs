@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What a condition says.
+/// The words of a condition, without its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ConditionText<'t> {
     pub(super) kind: &'t str,

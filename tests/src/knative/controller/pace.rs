@@ -14,7 +14,7 @@ const CONFIG_MAP: &str = "stand-in-controller";
 enum StepPace {
     /// Each write comes so long after it is first missing.
     After(Duration),
-    /// Nothing is written.
+    /// No write of the step is done.
     Still,
 }
 

@@ -26,7 +26,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// The system namespace where nothing else is said.
 const SYSTEM: &str = "knative-serving";
 
-/// What a watch shows.
+/// A change that a watch shows.
 enum ObjectNews {
     Begun(PlayedKind),
     Put(ObjectId, Value),

@@ -75,7 +75,7 @@ impl KnativeAppPlan {
         json!({"metadata": {"annotations": self.annotations}, "spec": {"containers": [app]}})
     }
 
-    /// Applies it.
+    /// Applies the Service to the namespace.
     pub(crate) async fn apply(self, namespace: &TestNamespace) -> KnativeApp {
         let service = json!({
             "apiVersion": "serving.knative.dev/v1", "kind": "Service",
@@ -151,7 +151,7 @@ impl KnativeApp {
         deployment.expect("the controller made it").spec.and_then(|spec| spec.replicas).unwrap_or(1)
     }
 
-    /// Waits for a count.
+    /// Waits for a count of a revision.
     pub(crate) async fn has_count(&self, revision: &str, wanted: impl Fn(i32) -> bool) {
         eventually(&format!("the count of {revision}"), PATIENCE, || async {
             let count = self.count(revision).await;

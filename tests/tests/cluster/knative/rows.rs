@@ -63,7 +63,7 @@ fn a_start_that_never_ends_times_out_and_fails_the_revision() {
     });
 }
 
-/// Row Active False `NotOwned`.
+/// The row Active False `NotOwned` of the table.
 #[test]
 fn a_serverless_service_of_another_owner_is_left_alone() {
     in_namespace("knative-foreign", async |namespace| {

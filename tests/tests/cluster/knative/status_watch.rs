@@ -43,7 +43,7 @@ impl StatusWatch {
         Self { seen, watching }
     }
 
-    /// All that were seen.
+    /// Ends the watch; returns all statuses.
     pub(crate) fn end(self) -> SeenStatuses {
         self.watching.abort();
         let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
@@ -62,7 +62,7 @@ impl SeenStatuses {
         course
     }
 
-    /// Objects with a status.
+    /// The objects that have a status.
     fn written(&self) -> impl Iterator<Item = &Value> {
         self.0.iter().filter(|object| object["status"]["conditions"].is_array())
     }
