@@ -65,6 +65,15 @@ def one_node(limit):
     return cluster(1, act)(limit)
 
 
+def knative(limit):
+    """An installed Knative of stand-ins, with ebb's autoscaler in the place of Knative's."""
+    def act(limit):
+        outcome = install("install-knative")
+        return outcome if outcome.words else suite("cluster_knative", 1)(limit)
+
+    return cluster(1, act)(limit)
+
+
 def two_nodes(limit):
     """The version before this one is installed on two nodes and upgraded; then the suite of two nodes."""
     def act(limit):
@@ -126,6 +135,7 @@ def stages() -> list[Stage]:
         Stage("prediction", 300, prediction),
         Stage("cluster", 2400, one_node),
         Stage("two-nodes", 600, two_nodes),
+        Stage("knative", 720, knative),
         Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),
         Stage("fuzz", 480, command("fuzz", [ROOT / "tests/fuzz/run", "20"])),
         Stage("worlds", 300, command("worlds", ["cargo", "bench", "-p", "simulator", "--bench", "worlds", "--", "--hours", "1000"])),

@@ -15,6 +15,7 @@ TIME_DEPENDENT = {
     "activator", "command_line", "end_to_end", "it", "peers", "processes", "dist", "prediction", "dashboard",
     # Suites with a real Kubernetes.
     "cluster_smoke", "cluster_shared", "cluster_exclusive", "cluster_teardown", "cluster_upgrade", "cluster_two_nodes",
+    "cluster_knative",
 }
 """The test programs whose tests are run again. A pure test that failed once has failed."""
 

@@ -50,6 +50,9 @@ use crate::wait::eventually;
 /// Where ebb's own programs are.
 pub const SYSTEM: &str = "ebb-system";
 
+/// Where the programs of an installed Knative are, and ebb's in their place.
+pub const KNATIVE_SYSTEM: &str = "knative-serving";
+
 /// A namespace of one test alone, deleted at its end.
 #[derive(Clone)]
 pub struct TestNamespace {
@@ -236,11 +239,13 @@ impl TestNamespace {
                 );
             }
         }
-        let system: Api<Pod> = Api::namespaced(self.client.clone(), SYSTEM);
         let last = LogParams { tail_lines: Some(30), since_time: Some(since), ..LogParams::default() };
-        for pod in system.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
-            let name = pod.metadata.name.unwrap_or_default();
-            eprintln!("--- {name}\n{}", system.logs(&name, &last).await.unwrap_or_default());
+        for system in [SYSTEM, KNATIVE_SYSTEM] {
+            let system: Api<Pod> = Api::namespaced(self.client.clone(), system);
+            for pod in system.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
+                let name = pod.metadata.name.unwrap_or_default();
+                eprintln!("--- {name}\n{}", system.logs(&name, &last).await.unwrap_or_default());
+            }
         }
     }
 

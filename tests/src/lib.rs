@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod ebb;
 pub mod grip;
 pub mod http2;
+pub mod knative;
 pub mod manifest;
 pub mod ports;
 mod queue_proxy;

@@ -21,7 +21,6 @@
 mod active;
 mod buckets;
 mod condition;
-mod config;
 mod deployment;
 mod facts;
 mod fields;
@@ -40,9 +39,8 @@ mod status_pace;
 mod versioned_writes;
 
 pub use active::{ActiveState, PodNeed};
-pub use buckets::{BucketCount, KnativeBuckets, holder_identity};
+pub use buckets::{KnativeBuckets, holder_identity};
 pub use condition::{Condition, ConditionKind, ConditionStatus, ConditionWords};
-pub use config::{LeaderElection, LeaseTimes, ProfileRefusal, network_refusals, progress_deadline_of};
 pub use deployment::{QueueProxyEnvironment, ReadinessDecider, queue_proxy_environment, readiness_decider};
 pub use facts::{KnativeSurroundings, RevisionReading, revision_facts};
 pub use handling::HandledRevision;
@@ -59,6 +57,9 @@ pub use revisions::{KnativeRevisions, WriteEnd, WrittenObject};
 pub use serverless::{
     ServerlessMode, ServerlessRecord, ServerlessSpec, ServerlessWrite, mode_for, proxied_since,
     serverless_services,
+};
+pub use settings::{
+    BucketCount, LeaderElection, LeaseTimes, ProfileRefusal, network_refusals, progress_deadline_of,
 };
 pub use status::{AutoscalerStatus, StatusWrite};
 pub use status_pace::{COUNTS_EVERY, StatusPace};

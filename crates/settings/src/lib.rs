@@ -14,6 +14,7 @@ mod cluster;
 mod count_schedule;
 mod hourly_price;
 pub mod hpa;
+mod installed_knative;
 mod keys;
 mod limits;
 mod metric;
@@ -44,6 +45,9 @@ pub use class::Class;
 pub use cluster::{ClusterConfig, is_unknown_config_key};
 pub use count_schedule::{check_schedule_bounds, read_count_schedule};
 pub use hourly_price::{Currency, HourlyPrice};
+pub use installed_knative::{
+    BucketCount, LeaderElection, LeaseTimes, ProfileRefusal, network_refusals, progress_deadline_of,
+};
 pub use keys::{
     ANNOTATION_PREFIXES, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, IGNORE_USER_AGENTS_ANNOTATION,
     PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,

@@ -5,29 +5,8 @@
 //! stands in the names: replicas that go by another number see other Leases. In which bucket a revision is,
 //! [`vocabulary::Ownership::bucket_of`] says.
 
-use vocabulary::{Bucket, KNATIVE_BUCKETS_MAX, knative_lease};
-
-/// How many buckets there are: 1 to 10.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BucketCount(u16);
-
-impl Default for BucketCount {
-    fn default() -> Self {
-        Self(1)
-    }
-}
-
-impl BucketCount {
-    /// So many; `None` outside of 1 to 10.
-    pub fn new(count: u16) -> Option<Self> {
-        (1..=KNATIVE_BUCKETS_MAX).contains(&count).then_some(Self(count))
-    }
-
-    /// The number of buckets, 1 to 10.
-    pub fn value(self) -> u16 {
-        self.0
-    }
-}
+use settings::BucketCount;
+use vocabulary::{Bucket, knative_lease};
 
 /// The buckets of one installation.
 #[derive(Clone, Copy, Debug)]
@@ -43,13 +22,13 @@ impl KnativeBuckets {
 
     /// The name of a bucket's Lease.
     pub fn lease(self, bucket: Bucket) -> String {
-        knative_lease(bucket.0, self.count.0)
+        knative_lease(bucket.0, self.count.value())
     }
 
     /// The bucket whose Lease has this name; `None` for any other Lease, and for one whose name tells another
     /// number of buckets.
     pub fn bucket_of_lease(self, name: &str) -> Option<Bucket> {
-        (0..self.count.0).map(Bucket).find(|bucket| self.lease(*bucket) == name)
+        (0..self.count.value()).map(Bucket).find(|bucket| self.lease(*bucket) == name)
     }
 }
 
@@ -75,12 +54,5 @@ mod tests {
         assert_eq!(ten.bucket_of_lease("autoscaler-bucket-00-of-01"), None);
         assert_eq!(ten.bucket_of_lease("ebb-autoscaler"), None);
         assert_eq!(holder_identity("autoscaler-7d9f-x2x", "10.0.0.7"), "autoscaler-7d9f-x2x_10.0.0.7");
-    }
-
-    #[test]
-    fn the_count_is_one_to_ten() {
-        assert_eq!([0, 11].map(BucketCount::new), [None, None]);
-        assert_eq!(BucketCount::new(10).map(BucketCount::value), Some(10));
-        assert_eq!(BucketCount::default().value(), 1);
     }
 }

@@ -11,11 +11,30 @@ use serde_json::Value;
 use super::findings::CheckFinding;
 use crate::cluster::Cluster;
 
-/// A program, which is its service account's name too, and where its rights are written.
-const MANIFESTS: [(&str, &str); 2] = [
-    ("autoscaler", include_str!("../../../../deploy/autoscaler-rights.yaml")),
-    ("injector", include_str!("../../../../deploy/injector.yaml")),
+/// The programs of an installation by itself, with the place of their rights.
+const MANIFESTS: [ProgramManifest; 2] = [
+    ProgramManifest {
+        account: "autoscaler",
+        manifest: include_str!("../../../../deploy/autoscaler-rights.yaml"),
+        applied_by: "kubectl apply -k deploy/",
+    },
+    ProgramManifest {
+        account: "injector",
+        manifest: include_str!("../../../../deploy/injector.yaml"),
+        applied_by: "kubectl apply -k deploy/",
+    },
 ];
+
+/// A program by its service account, and where its rights are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProgramManifest {
+    /// The name of the service account, in the namespace of the programs.
+    pub(super) account: &'static str,
+    /// The text of the manifest with its roles.
+    pub(super) manifest: &'static str,
+    /// The command by which a person gives the rights again.
+    pub(super) applied_by: &'static str,
+}
 
 /// Something that a program must be allowed to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,24 +67,29 @@ impl std::fmt::Display for ProgramRight {
 
 /// One finding for each program.
 pub(super) async fn check(cluster: &Cluster) -> Vec<CheckFinding> {
-    join_all(MANIFESTS.map(|(program, manifest)| of_program(cluster, program, manifest))).await
+    join_all(MANIFESTS.map(|program| of_program(cluster, program))).await
 }
 
-async fn of_program(cluster: &Cluster, program: &str, manifest: &str) -> CheckFinding {
-    let what = format!("service account {program} in {} may do what it must", cluster.system);
-    let rights = rights(manifest);
-    let answers = join_all(rights.iter().map(|right| may(cluster, program, right))).await;
+/// Whether the service account of a program has all rights of its manifest.
+pub(super) async fn of_program(cluster: &Cluster, program: ProgramManifest) -> CheckFinding {
+    let what = format!("service account {} in {} may do what it must", program.account, cluster.system);
+    let rights = rights(program.manifest);
+    let answers = join_all(rights.iter().map(|right| may(cluster, program.account, right))).await;
     match answers.into_iter().collect::<Result<Vec<bool>, kube::Error>>() {
         Err(error) => CheckFinding::unknown(what, error.to_string()),
-        Ok(answers) => verdict(what, rights.iter().zip(answers)),
+        Ok(answers) => verdict(what, program.applied_by, rights.iter().zip(answers)),
     }
 }
 
-fn verdict<'r>(what: String, answers: impl Iterator<Item = (&'r ProgramRight, bool)>) -> CheckFinding {
+fn verdict<'r>(
+    what: String,
+    applied_by: &str,
+    answers: impl Iterator<Item = (&'r ProgramRight, bool)>,
+) -> CheckFinding {
     let missing = answers.filter(|(_, is_allowed)| !is_allowed).map(|(right, _)| right.to_string());
     let missing: Vec<String> = missing.collect();
     CheckFinding::of(missing.is_empty(), what, || {
-        format!("it may not {}; `kubectl apply -k deploy/` gives it its roles again", missing.join(", "))
+        format!("it may not {}; `{applied_by}` gives it its roles again", missing.join(", "))
     })
 }
 
@@ -146,8 +170,8 @@ mod tests {
     use crate::check::findings::CheckFindings;
 
     fn all(program: &str) -> Vec<ProgramRight> {
-        let (_, manifest) = MANIFESTS.iter().find(|(name, _)| *name == program).expect("there is one");
-        rights(manifest)
+        let found = MANIFESTS.iter().find(|one| one.account == program).expect("there is one");
+        rights(found.manifest)
     }
 
     #[test]
@@ -163,12 +187,34 @@ mod tests {
     }
 
     #[test]
+    fn in_knatives_place_a_program_writes_two_kinds_of_knatives_and_counts() {
+        let given = rights(include_str!("../../../../deploy/knative/autoscaler/rights.yaml"));
+        let writes = ["create", "update", "patch", "delete"];
+        let of = |place: ProgramPlace| -> Vec<String> {
+            let placed = given.iter().filter(|right| right.place == place);
+            placed.filter(|right| writes.contains(&right.verb.as_str())).map(ToString::to_string).collect()
+        };
+        let everywhere = [
+            "patch podautoscalers/status.autoscaling.internal.knative.dev",
+            "create serverlessservices.networking.internal.knative.dev",
+            "update serverlessservices.networking.internal.knative.dev",
+            "patch deployments/scale.apps",
+            "create events.events.k8s.io",
+            "patch events.events.k8s.io",
+        ];
+        assert_eq!(of(ProgramPlace::Everywhere), everywhere);
+        let system = of(ProgramPlace::System);
+        assert!(system.iter().any(|right| right == "update leases.coordination.k8s.io"), "{system:?}");
+    }
+
+    #[test]
     fn a_right_that_is_missing_is_named() {
         let all = all("injector");
         let text = |allowed: bool| {
             let mut findings = CheckFindings::default();
             findings.begin("ebb itself");
-            findings.add(verdict("it may".to_owned(), all.iter().map(|right| (right, allowed))));
+            let answers = all.iter().map(|right| (right, allowed));
+            findings.add(verdict("it may".to_owned(), "kubectl apply -k deploy/", answers));
             findings.text()
         };
         assert!(text(true).contains("ok       it may"), "{}", text(true));

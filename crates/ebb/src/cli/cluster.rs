@@ -126,6 +126,16 @@ pub(crate) struct ReleaseOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckOptions {
+    /// Check an installed Knative Serving instead: what stands in the way of ebb's programs in the place of
+    /// Knative's, and how to mend it. NAMESPACE is that of Knative's programs, knative-serving by default.
+    #[arg(
+        long,
+        value_name = "NAMESPACE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "knative-serving"
+    )]
+    pub(crate) knative: Option<String>,
     #[command(flatten)]
     pub(crate) cluster: ClusterOptions,
 }

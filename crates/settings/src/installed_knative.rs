@@ -3,10 +3,31 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use settings::PROGRESS_DEADLINE_DEFAULT;
-use vocabulary::parse_duration;
+use vocabulary::{KNATIVE_BUCKETS_MAX, parse_duration};
 
-use super::buckets::BucketCount;
+use crate::resolve::PROGRESS_DEADLINE_DEFAULT;
+
+/// How many buckets there are: 1 to 10.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketCount(u16);
+
+impl Default for BucketCount {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+impl BucketCount {
+    /// So many; `None` outside of 1 to 10.
+    pub fn new(count: u16) -> Option<Self> {
+        (1..=KNATIVE_BUCKETS_MAX).contains(&count).then_some(Self(count))
+    }
+
+    /// The number of buckets, 1 to 10.
+    pub fn value(self) -> u16 {
+        self.0
+    }
+}
 
 /// How long Leases last, as `config-leader-election` says it for all of Knative's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +152,17 @@ pub fn network_refusals(config_network: &BTreeMap<String, String>) -> Vec<Profil
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knative::lenient::tests::map;
+
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_count_of_buckets_is_one_to_ten() {
+        assert_eq!([0, 11].map(BucketCount::new), [None, None]);
+        assert_eq!(BucketCount::new(10).map(BucketCount::value), Some(10));
+        assert_eq!(BucketCount::default().value(), 1);
+    }
 
     #[test]
     fn leader_election_has_knatives_defaults_and_both_spellings() {

@@ -1,0 +1,118 @@
+//! Who holds Knative's Leases, and can ebb hold them beside Knative's programs?
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use settings::LeaderElection;
+use vocabulary::knative_lease;
+
+use crate::check::findings::CheckFinding;
+
+pub(crate) const CONFIG_MAP: &str = "config-leader-election";
+pub(crate) const SETTINGS_ARE_READ: &str = "config-leader-election can be kept";
+pub(crate) const EACH_IS_HELD: &str = "each bucket of revisions has an autoscaler";
+
+/// The part of the names that all Leases of autoscalers have.
+const PREFIX: &str = "autoscaler-bucket-";
+/// So long do ebb's Leases last; a candidate of Knative's that waits for less would take one that is held.
+const LASTS_MIN: Duration = Duration::from_secs(15);
+
+/// The verdict about the settings.
+pub(crate) fn of_settings(data: &BTreeMap<String, String>) -> CheckFinding {
+    let what = SETTINGS_ARE_READ.to_owned();
+    match LeaderElection::read(data) {
+        Err(problems) => CheckFinding::wrong(what, problems.join("; ")),
+        Ok(read) if read.times.lasts < LASTS_MIN => CheckFinding::wrong(
+            what,
+            format!(
+                "lease-duration is {:?}, and ebb's Leases last {LASTS_MIN:?}; write that or more",
+                read.times.lasts
+            ),
+        ),
+        Ok(_) => CheckFinding::well(what),
+    }
+}
+
+/// The verdict about the holders, by the number of buckets that the settings name.
+pub(crate) fn of_holders(data: &BTreeMap<String, String>, leases: &[Lease]) -> CheckFinding {
+    let count = LeaderElection::read(data).unwrap_or_default().buckets.value();
+    let wanted: BTreeSet<String> = (0..count).map(|bucket| knative_lease(bucket, count)).collect();
+    let mut held = BTreeMap::new();
+    for lease in leases {
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+        let name = lease.metadata.name.as_deref().filter(|name| name.starts_with(PREFIX));
+        if let (Some(name), Some(holder)) = (name, holder.filter(|holder| !holder.is_empty())) {
+            held.insert(name, holder);
+        }
+    }
+    let free: Vec<&str> = wanted.iter().map(String::as_str).filter(|name| !held.contains_key(name)).collect();
+    let others = held.iter().filter(|(name, _)| !wanted.contains(**name));
+    let others: Vec<String> = others.map(|(name, holder)| format!("{name} by {holder}")).collect();
+    if !free.is_empty() {
+        let why = format!("nobody holds {}: no count of its revisions changes", free.join(", "));
+        return CheckFinding::wrong(EACH_IS_HELD.to_owned(), why);
+    }
+    if !others.is_empty() {
+        let why = format!(
+            "Leases of another number of buckets are held: {}; if that pod runs, two autoscalers decide: change `buckets` only with all of them stopped",
+            others.join(", ")
+        );
+        return CheckFinding::remark(EACH_IS_HELD.to_owned(), why);
+    }
+    let holders: BTreeSet<&str> = held.values().map(|holder| pod_of(holder)).collect();
+    let holders: Vec<&str> = holders.into_iter().collect();
+    CheckFinding::well(format!("{EACH_IS_HELD}: {}", holders.join(", ")))
+}
+
+/// The pod of a holder `POD_ADDRESS`, as Knative's programs write it.
+fn pod_of(holder: &str) -> &str {
+    holder.rsplit_once('_').map_or(holder, |(pod, _)| pod)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::check::findings::CheckFindings;
+
+    fn text(finding: CheckFinding) -> String {
+        let mut findings = CheckFindings::default();
+        findings.begin("who decides");
+        findings.add(finding);
+        findings.text()
+    }
+
+    fn lease(name: &str, holder: &str) -> Lease {
+        let lease = json!({"metadata": {"name": name}, "spec": {"holderIdentity": holder}});
+        serde_json::from_value(lease).expect("a Lease")
+    }
+
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn each_bucket_needs_a_holder() {
+        let two = map(&[("buckets", "2")]);
+        let first = lease("autoscaler-bucket-00-of-02", "autoscaler-a_10.0.0.1");
+        let free = lease("autoscaler-bucket-01-of-02", "");
+        let second = lease("autoscaler-bucket-01-of-02", "autoscaler-b_10.0.0.2");
+        let well = text(of_holders(&two, &[first.clone(), second.clone(), lease("webhook", "w")]));
+        assert!(well.contains("has an autoscaler: autoscaler-a, autoscaler-b"), "{well}");
+        let wrong = text(of_holders(&two, &[first.clone(), free]));
+        assert!(wrong.contains("nobody holds autoscaler-bucket-01-of-02"), "{wrong}");
+        let former = lease("autoscaler-bucket-00-of-01", "autoscaler-old_10.0.0.9");
+        let remark = text(of_holders(&two, &[first, second, former]));
+        assert!(remark.contains("remark") && remark.contains("by autoscaler-old_10.0.0.9"), "{remark}");
+    }
+
+    #[test]
+    fn settings_that_cannot_be_kept_are_named() {
+        assert!(text(of_settings(&map(&[]))).contains("ok "));
+        let short = text(of_settings(&map(&[("lease-duration", "5s")])));
+        assert!(short.contains("WRONG") && short.contains("lease-duration is 5s"), "{short}");
+        assert!(text(of_settings(&map(&[("buckets", "11")]))).contains("buckets is \"11\""));
+    }
+}

@@ -1,0 +1,144 @@
+//! Which pods of a revision answer? Revisions and Endpoints are watched; each pod that is new, or was not
+//! ready, is probed until it answers.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use http::Request;
+use http_body_util::{BodyExt as _, Empty};
+use hyper_util::rt::TokioIo;
+use kube::core::DynamicObject;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+use super::served_revisions::{RevisionKey, ServedRevision, ServedRevisions};
+use crate::knative::keys;
+use crate::knative::objects::{PlayedKind, label, number, text};
+
+/// Between two rounds of probes, as in Knative.
+const PROBE_EVERY: Duration = Duration::from_millis(200);
+/// The limit of one probe, as in Knative.
+const PROBE_LIMIT: Duration = Duration::from_millis(300);
+const TIMEOUT_SECONDS: u64 = 300;
+
+/// Watches until the process ends.
+pub(super) async fn watch_objects(client: Client, revisions: Arc<ServedRevisions>) {
+    let (for_revisions, for_endpoints) = (Arc::clone(&revisions), revisions);
+    tokio::join!(
+        watch(client.clone(), PlayedKind::Revision, move |object, is_there| {
+            note_revision(&for_revisions, object, is_there);
+        }),
+        watch(client, PlayedKind::Endpoints, move |object, is_there| {
+            note_endpoints(&for_endpoints, object, is_there);
+        }),
+    );
+}
+
+async fn watch(client: Client, kind: PlayedKind, note: impl Fn(&Value, bool)) {
+    let api: Api<DynamicObject> = Api::all_with(client, &kind.resource());
+    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        let (object, is_there) = match event {
+            Ok(Event::Apply(object) | Event::InitApply(object)) => (object, true),
+            Ok(Event::Delete(object)) => (object, false),
+            // An object that goes while a watch is broken stays known: no test depends on it.
+            Ok(Event::Init | Event::InitDone) => continue,
+            Err(error) => {
+                eprintln!("a watch over {kind:?} broke: {error}");
+                continue;
+            }
+        };
+        note(&serde_json::to_value(object).expect("an object is JSON"), is_there);
+    }
+}
+
+fn note_revision(revisions: &Arc<ServedRevisions>, object: &Value, is_there: bool) {
+    let key = RevisionKey {
+        namespace: text(object, "/metadata/namespace").to_owned(),
+        name: text(object, "/metadata/name").to_owned(),
+    };
+    if !is_there {
+        return revisions.remove(&key);
+    }
+    let is_h2c = text(object, "/spec/containers/0/ports/0/name") == "h2c";
+    let port = if is_h2c { keys::H2C_PORT } else { keys::HTTP1_PORT };
+    let seconds = u64::try_from(number(object, "/spec/timeoutSeconds")).ok().filter(|seconds| *seconds > 0);
+    let timeout = Duration::from_secs(seconds.unwrap_or(TIMEOUT_SECONDS));
+    let limit = u32::try_from(number(object, "/spec/containerConcurrency")).unwrap_or(0);
+    if let Some(revision) = revisions.add(key, port, timeout, limit) {
+        // Ends with the revision; tests notice requests that find no pod.
+        tokio::spawn(look_after(Arc::clone(revisions), revision));
+    }
+}
+
+fn note_endpoints(revisions: &ServedRevisions, object: &Value, is_there: bool) {
+    let name = label(object, keys::SERVERLESS_SERVICE);
+    if name.is_empty() {
+        return;
+    }
+    let key =
+        RevisionKey { namespace: text(object, "/metadata/namespace").to_owned(), name: name.to_owned() };
+    let of = |lists: &[&str]| if is_there { addresses(object, lists) } else { BTreeSet::new() };
+    match label(object, keys::SERVICE_TYPE) {
+        "Private" => revisions.put_pods(&key, of(&["addresses", "notReadyAddresses"])),
+        "Public" => revisions.put_public(&key, &of(&["addresses"])),
+        _ => {}
+    }
+}
+
+fn addresses(endpoints: &Value, lists: &[&str]) -> BTreeSet<IpAddr> {
+    let subsets = endpoints.get("subsets").and_then(Value::as_array).into_iter().flatten();
+    let of_subset = |subset: &Value| -> Vec<IpAddr> {
+        let lists = lists.iter().flat_map(|list| subset[*list].as_array().into_iter().flatten());
+        lists.filter_map(|address| address["ip"].as_str()?.parse().ok()).collect()
+    };
+    subsets.flat_map(of_subset).collect()
+}
+
+/// Probes the pods of a revision as long as it is there.
+async fn look_after(revisions: Arc<ServedRevisions>, revision: Arc<ServedRevision>) {
+    let mut shown = revision.addresses.subscribe();
+    let mut healthy = BTreeSet::new();
+    while revisions.is_present(&revision) {
+        let pods = shown.borrow_and_update().pods.clone();
+        healthy.retain(|pod| pods.contains(pod));
+        let unknown: Vec<IpAddr> = pods.iter().copied().filter(|pod| !healthy.contains(pod)).collect();
+        let probes = unknown.iter().map(|pod| is_ready(SocketAddr::new(*pod, revision.port)));
+        let answers = join_all(probes).await;
+        healthy.extend(unknown.iter().zip(answers).filter(|(_, is_ready)| *is_ready).map(|(pod, _)| *pod));
+        revision.assign(&healthy);
+        // With every pod known to be healthy it waits for a change alone.
+        let pause = if healthy.len() == pods.len() { Duration::from_secs(1) } else { PROBE_EVERY };
+        let _ = tokio::time::timeout(pause, shown.changed()).await;
+    }
+}
+
+/// Whether the queue-proxy of a pod says that the app is ready.
+async fn is_ready(pod: SocketAddr) -> bool {
+    matches!(tokio::time::timeout(PROBE_LIMIT, probe(pod)).await, Ok(Ok(true)))
+}
+
+async fn probe(to: SocketAddr) -> anyhow::Result<bool> {
+    let stream = TcpStream::connect(to).await?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    // It ends with the connection, which ends with the sender.
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    let request = Request::get("/healthz")
+        .header("host", to.to_string())
+        .header("user-agent", "Knative-Activator-Probe")
+        .header("k-network-probe", "queue")
+        .body(Empty::<Bytes>::new())?;
+    let response = sender.send_request(request).await?;
+    let is_ok = response.status().is_success();
+    Ok(is_ok && response.into_body().collect().await?.to_bytes() == "queue")
+}

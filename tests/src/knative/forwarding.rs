@@ -1,0 +1,181 @@
+//! What both proxies share: a server of HTTP/1.1 and h2c on one port, and requests to the next hop.
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONNECTION, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::service::service_fn;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpListener;
+
+use super::request_gate::{ProbeAnswer, text};
+
+/// The body of an answer, whatever it comes from.
+pub(super) type AnswerBody = UnsyncBoxBody<Bytes, hyper::Error>;
+
+/// Headers that end at a hop (RFC 9110 §7.6.1).
+const HOP_BY_HOP: [HeaderName; 7] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+pub(super) const ORIGINAL_HOST: &str = "k-original-host";
+pub(super) const PROXY_REQUEST: &str = "k-proxy-request";
+pub(super) const REVISION_HEADER: &str = "knative-serving-revision";
+pub(super) const NAMESPACE_HEADER: &str = "knative-serving-namespace";
+
+/// A body that keeps something alive until it has been read, or is given up.
+pub(super) struct GuardedBody<Guard> {
+    body: Incoming,
+    _guard: Guard,
+}
+
+impl<Guard: Unpin> Body for GuardedBody<Guard> {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Requests to the next hop, over connections that are kept.
+#[derive(Clone)]
+pub(super) struct Forwarder {
+    http1: Client<HttpConnector, Incoming>,
+    h2c: Client<HttpConnector, Incoming>,
+}
+
+impl Forwarder {
+    pub(super) fn new() -> Self {
+        let client = |is_h2c| {
+            let mut connector = HttpConnector::new();
+            connector.set_nodelay(true);
+            Client::builder(TokioExecutor::new())
+                .http2_only(is_h2c)
+                .pool_timer(TokioTimer::new())
+                .build(connector)
+        };
+        Self { http1: client(false), h2c: client(true) }
+    }
+
+    /// Sends a request on, with the Host that its header names; `guard` lives until the answer has been read.
+    pub(super) async fn forward<Guard>(
+        &self,
+        mut request: Request<Incoming>,
+        to: SocketAddr,
+        speaks_h2c: bool,
+        guard: Guard,
+    ) -> Response<AnswerBody>
+    where
+        Guard: Unpin + Send + 'static,
+    {
+        let path = request.uri().path_and_query().cloned();
+        let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let authority = to.to_string();
+        *request.uri_mut() = Uri::builder()
+            .scheme("http")
+            .authority(authority)
+            .path_and_query(path)
+            .build()
+            .expect("a scheme, an address and a path make a target");
+        *request.version_mut() = if speaks_h2c { Version::HTTP_2 } else { Version::HTTP_11 };
+        end_hop(request.headers_mut());
+        let client = if speaks_h2c { &self.h2c } else { &self.http1 };
+        match client.request(request).await {
+            Ok(mut response) => {
+                end_hop(response.headers_mut());
+                response.map(|body| GuardedBody { body, _guard: guard }.boxed_unsync())
+            }
+            Err(error) => plain(StatusCode::BAD_GATEWAY, format!("{error}\n")),
+        }
+    }
+}
+
+fn end_hop(headers: &mut HeaderMap) {
+    for name in &HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// The host that a request is to, in either version of HTTP.
+pub(super) fn host_of(request: &Request<Incoming>) -> String {
+    let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
+    authority.unwrap_or_else(|| text(request.headers(), HOST.as_str()).to_owned())
+}
+
+/// A header that is set, whatever was there before. A text that is no header text is left out.
+pub(super) fn set(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    headers.remove(name);
+    if let Ok(value) = HeaderValue::try_from(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// An answer of the proxy's own.
+pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<AnswerBody> {
+    let body = Full::new(body.into()).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = status;
+    response
+}
+
+/// An answer to a probe.
+pub(super) fn probed(answer: ProbeAnswer) -> Response<AnswerBody> {
+    let mut response = plain(answer.status, answer.body);
+    if let Some(hash) = answer.hash {
+        response.headers_mut().insert("k-network-hash", hash);
+    }
+    response
+}
+
+/// Serves a port for ever, each request by `answer`.
+pub(super) async fn serve<Answer, Answering>(port: u16, answer: Answer) -> anyhow::Result<()>
+where
+    Answer: Fn(Request<Incoming>) -> Answering + Clone + Send + 'static,
+    Answering: Future<Output = Response<AnswerBody>> + Send + 'static,
+{
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        // Without it only latency is lost.
+        let _ = stream.set_nodelay(true);
+        let answer = answer.clone();
+        let service = service_fn(move |request| {
+            let answering = answer(request);
+            async move { Ok::<_, Infallible>(answering.await) }
+        });
+        // How a connection ends is its client's to judge.
+        tokio::spawn(async move {
+            let server = auto::Builder::new(TokioExecutor::new());
+            let _ = server.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}

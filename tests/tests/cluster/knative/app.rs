@@ -1,0 +1,236 @@
+//! A Service of Knative's as a user applies it, and what becomes of it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Pod, Service};
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use serde_json::{Map, Value, json};
+use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, TestNamespace};
+use tests::{Load, eventually};
+
+/// The name of every Service: each test has a namespace of its own.
+const NAME: &str = "hello";
+
+/// A kind of the installed Knative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KnativeKind {
+    Service,
+    Revision,
+    PodAutoscaler,
+    ServerlessService,
+}
+
+impl KnativeKind {
+    pub(crate) fn resource(self) -> ApiResource {
+        let (group, version, kind, plural) = match self {
+            Self::Service => ("serving.knative.dev", "v1", "Service", "services"),
+            Self::Revision => ("serving.knative.dev", "v1", "Revision", "revisions"),
+            Self::PodAutoscaler => {
+                ("autoscaling.internal.knative.dev", "v1alpha1", "PodAutoscaler", "podautoscalers")
+            }
+            Self::ServerlessService => {
+                ("networking.internal.knative.dev", "v1alpha1", "ServerlessService", "serverlessservices")
+            }
+        };
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
+    }
+}
+
+/// A Service of Knative's in the namespace of a test.
+#[derive(Clone)]
+pub(crate) struct KnativeApp {
+    pub(crate) namespace: TestNamespace,
+}
+
+/// What is to be applied.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnativeAppPlan {
+    annotations: Map<String, Value>,
+    args: Vec<String>,
+}
+
+impl KnativeAppPlan {
+    /// One more setting of the autoscaler, without the prefix that all have.
+    pub(crate) fn scaled(self, key: &str, value: &str) -> Self {
+        self.annotated(&format!("autoscaling.knative.dev/{key}"), value)
+    }
+
+    /// One more annotation of the template.
+    pub(crate) fn annotated(mut self, key: &str, value: &str) -> Self {
+        self.annotations.insert(key.to_owned(), json!(value));
+        self
+    }
+
+    /// One more argument of the app.
+    pub(crate) fn arg(mut self, arg: &str) -> Self {
+        self.args.push(arg.to_owned());
+        self
+    }
+
+    fn template(&self) -> Value {
+        let app = json!({"image": "test-app:test", "args": self.args, "ports": [{"containerPort": 8080}]});
+        json!({"metadata": {"annotations": self.annotations}, "spec": {"containers": [app]}})
+    }
+
+    /// Applies the Service to the namespace.
+    pub(crate) async fn apply(self, namespace: &TestNamespace) -> KnativeApp {
+        let service = json!({
+            "apiVersion": "serving.knative.dev/v1", "kind": "Service",
+            "metadata": {"name": NAME}, "spec": {"template": self.template()},
+        });
+        let service: DynamicObject = serde_json::from_value(service).expect("an object");
+        let api = namespace.api_of(&KnativeKind::Service.resource());
+        api.create(&PostParams::default(), &service).await.expect("the Service is made");
+        KnativeApp { namespace: namespace.clone() }
+    }
+}
+
+impl KnativeApp {
+    /// The name of the revision of a generation.
+    pub(crate) fn revision(generation: u32) -> String {
+        format!("{NAME}-{generation:05}")
+    }
+
+    /// Applies another template, of which a new revision is made.
+    pub(crate) async fn change(&self, plan: &KnativeAppPlan) {
+        let patch = Patch::Merge(json!({"spec": {"template": plan.template()}}));
+        let api = self.namespace.api_of(&KnativeKind::Service.resource());
+        api.patch(NAME, &PatchParams::default(), &patch).await.expect("the Service is changed");
+    }
+
+    /// Changes an annotation of a revision that runs.
+    pub(crate) async fn annotate(&self, revision: &str, key: &str, value: Option<&str>) {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+        let api = self.namespace.api_of(&KnativeKind::Revision.resource());
+        api.patch(revision, &PatchParams::default(), &patch).await.expect("the revision is annotated");
+    }
+
+    /// An object as JSON; null while it is not there.
+    pub(crate) async fn object(&self, kind: KnativeKind, name: &str) -> Value {
+        let found = self.namespace.api_of(&kind.resource()).get_opt(name).await.expect("it can be read");
+        found.map_or(Value::Null, |object| serde_json::to_value(object).expect("an object is JSON"))
+    }
+
+    /// Status and reason of a condition.
+    pub(crate) async fn condition(&self, kind: KnativeKind, name: &str, condition: &str) -> [String; 2] {
+        words(&self.object(kind, name).await, condition)
+    }
+
+    /// Waits for status and reason of a condition.
+    pub(crate) async fn reaches(&self, kind: KnativeKind, name: &str, condition: &str, wanted: [&str; 2]) {
+        eventually(&format!("{condition} of {kind:?} {name} is {wanted:?}"), PATIENCE, || async {
+            let found = self.condition(kind, name, condition).await;
+            if found == wanted { Ok(()) } else { Err(format!("{found:?}")) }
+        })
+        .await;
+    }
+
+    /// Waits until the Service is ready with the revision of a generation.
+    pub(crate) async fn is_ready(&self, generation: u32) {
+        let revision = Self::revision(generation);
+        eventually(&format!("{revision} serves"), PATIENCE, || async {
+            let service = self.object(KnativeKind::Service, NAME).await;
+            let is_latest = service["status"]["latestReadyRevisionName"] == revision;
+            let ready = words(&service, "Ready");
+            if is_latest && ready[0] == "True" { Ok(()) } else { Err(service["status"].to_string()) }
+        })
+        .await;
+    }
+
+    /// Whether the Service is ready now.
+    pub(crate) async fn service_condition(&self) -> [String; 2] {
+        self.condition(KnativeKind::Service, NAME, "Ready").await
+    }
+
+    /// The count that is wanted of a revision.
+    pub(crate) async fn count(&self, revision: &str) -> i32 {
+        let deployment = self.namespace.api::<Deployment>().get(&format!("{revision}-deployment")).await;
+        deployment.expect("the controller made it").spec.and_then(|spec| spec.replicas).unwrap_or(1)
+    }
+
+    /// Waits for a count of a revision.
+    pub(crate) async fn has_count(&self, revision: &str, wanted: impl Fn(i32) -> bool) {
+        eventually(&format!("the count of {revision}"), PATIENCE, || async {
+            let count = self.count(revision).await;
+            if wanted(count) { Ok(()) } else { Err(format!("{count} pods are wanted")) }
+        })
+        .await;
+    }
+
+    /// The ready addresses behind the public Service of a revision, or behind its private one.
+    pub(crate) async fn addresses(&self, service: &str) -> Vec<IpAddr> {
+        let found = self.namespace.api::<Endpoints>().get_opt(service).await.expect("it can be read");
+        let subsets = found.and_then(|found| found.subsets).unwrap_or_default();
+        let addresses = subsets.into_iter().flat_map(|subset| subset.addresses.unwrap_or_default());
+        let mut addresses: Vec<IpAddr> = addresses.filter_map(|address| address.ip.parse().ok()).collect();
+        addresses.sort();
+        addresses
+    }
+
+    /// Waits until clients of a revision reach the activators, and nothing else.
+    pub(crate) async fn is_served_by_activators(&self, revision: &str) {
+        eventually("the public Service leads to activators", PATIENCE, || async {
+            let (found, activators) = (self.addresses(revision).await, self.activators().await);
+            if !found.is_empty() && found == activators {
+                Ok(())
+            } else {
+                Err(format!("{found:?} {activators:?}"))
+            }
+        })
+        .await;
+    }
+
+    /// Waits until clients of a revision reach its pods, and nothing else.
+    pub(crate) async fn is_served_by_pods(&self, revision: &str) {
+        eventually("the public Service leads to pods", PATIENCE, || async {
+            let found = self.addresses(revision).await;
+            let pods = self.addresses(&format!("{revision}-private")).await;
+            if !found.is_empty() && found == pods { Ok(()) } else { Err(format!("{found:?} {pods:?}")) }
+        })
+        .await;
+    }
+
+    /// The addresses of the activators.
+    async fn activators(&self) -> Vec<IpAddr> {
+        let pods: Api<Pod> = Api::namespaced(self.namespace.client.clone(), KNATIVE_SYSTEM);
+        let selected = ListParams::default().labels("app=activator");
+        let pods = pods.list(&selected).await.expect("pods can be listed").items;
+        let mut addresses: Vec<IpAddr> =
+            pods.into_iter().filter_map(|pod| pod.status?.pod_ip?.parse().ok()).collect();
+        addresses.sort();
+        addresses
+    }
+
+    /// Requests to the public Service of a revision, as an ingress inside of the cluster sends them.
+    pub(crate) async fn load(&self, revision: &str) -> Load {
+        let service = self.namespace.api::<Service>().get(revision).await.expect("the controller made it");
+        let address = service.spec.and_then(|spec| spec.cluster_ip).expect("it has an address");
+        let address = address.parse::<IpAddr>().expect("it is one");
+        let host = format!("{revision}.{}.svc.cluster.local", self.namespace.name);
+        Load::new(SocketAddr::new(address, 80), &host)
+    }
+}
+
+/// Status and reason of a condition of an object; Unknown and empty where it is not written.
+pub(crate) fn words(object: &Value, condition: &str) -> [String; 2] {
+    let mut conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let found = conditions.find(|found| found["type"] == condition);
+    let text =
+        |key: &str, unset: &str| found.and_then(|found| found[key].as_str()).unwrap_or(unset).to_owned();
+    [text("status", "Unknown"), text("reason", "")]
+}
+
+/// Asks the stand-in of the controller to wait before a step, to leave it out (`still`), or for neither.
+pub(crate) async fn controller_step(namespace: &TestNamespace, step: &str, pace: Option<&str>) {
+    write_setting(namespace, "stand-in-controller", step, pace).await;
+}
+
+/// Writes a key of a ConfigMap in Knative's namespace, or takes it away.
+pub(crate) async fn write_setting(namespace: &TestNamespace, map: &str, key: &str, value: Option<&str>) {
+    let maps: Api<ConfigMap> = Api::namespaced(namespace.client.clone(), KNATIVE_SYSTEM);
+    let patch = Patch::Merge(json!({"data": {key: value}}));
+    maps.patch(map, &PatchParams::default(), &patch).await.expect("a person may write it");
+}

@@ -1,0 +1,102 @@
+//! Every status that a `PodAutoscaler` gets, in their order.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::StreamExt as _;
+use kube::Api;
+use kube::core::DynamicObject;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::app::{KnativeApp, KnativeKind, words};
+
+/// Sees the statuses of a `PodAutoscaler` until it is ended.
+pub(crate) struct StatusWatch {
+    seen: Arc<Mutex<Vec<Value>>>,
+    watching: JoinHandle<()>,
+}
+
+/// The conditions of a status, in the order in which they are written.
+const SORTED: [&str; 4] = ["Active", "Ready", "SKSReady", "ScaleTargetInitialized"];
+
+impl StatusWatch {
+    /// Sees the statuses of a revision's autoscaler from now on, also before there is one.
+    pub(crate) fn begin(app: &KnativeApp, revision: &str) -> Self {
+        let api: Api<DynamicObject> = app.namespace.api_of(&KnativeKind::PodAutoscaler.resource());
+        let config = watcher::Config::default().fields(&format!("metadata.name={revision}"));
+        let seen = Arc::new(Mutex::new(Vec::<Value>::new()));
+        let noted = Arc::clone(&seen);
+        // Ended by the test, which finds too few statuses after a panic of it.
+        let watching = tokio::spawn(async move {
+            let mut events = watcher(api, config).default_backoff().boxed();
+            while let Some(event) = events.next().await {
+                let Ok(Event::Apply(object) | Event::InitApply(object)) = event else { continue };
+                let object = serde_json::to_value(object).expect("an object is JSON");
+                let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                if noted.last().is_none_or(|last| last["status"] != object["status"]) {
+                    noted.push(object);
+                }
+            }
+        });
+        Self { seen, watching }
+    }
+
+    /// Ends the watch; returns all statuses.
+    pub(crate) fn end(self) -> SeenStatuses {
+        self.watching.abort();
+        let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        SeenStatuses(seen)
+    }
+}
+
+/// The statuses of one `PodAutoscaler`, the oldest first.
+pub(crate) struct SeenStatuses(Vec<Value>);
+
+impl SeenStatuses {
+    /// Status and reason of a condition, each time that they changed.
+    pub(crate) fn course_of(&self, condition: &str) -> Vec<[String; 2]> {
+        let mut course: Vec<[String; 2]> = self.written().map(|status| words(status, condition)).collect();
+        course.dedup();
+        course
+    }
+
+    /// The objects that have a status.
+    fn written(&self) -> impl Iterator<Item = &Value> {
+        self.0.iter().filter(|object| object["status"]["conditions"].is_array())
+    }
+
+    /// Panics unless each status keeps the rules that hold in every state.
+    pub(crate) fn assert_well_formed(&self) {
+        let mut was_initialized = false;
+        for object in self.written() {
+            let status = &object["status"];
+            let conditions = status["conditions"].as_array().expect("a list");
+            let kinds: Vec<&str> = conditions.iter().filter_map(|one| one["type"].as_str()).collect();
+            assert_eq!(kinds, SORTED, "sorted by type: {status}");
+            assert_eq!(status["observedGeneration"], object["metadata"]["generation"], "{status}");
+            for key in ["serviceName", "metricsServiceName"] {
+                assert!(status[key].is_string(), "the API server requires {key}: {status}");
+            }
+            let is_initialized = words(object, "ScaleTargetInitialized")[0] == "True";
+            assert!(is_initialized || !was_initialized, "once initialized, for ever: {status}");
+            if is_initialized {
+                assert_ne!(status["serviceName"], "", "both come in one write: {status}");
+            } else {
+                // But where the first start has timed out, which the tests of that leave out here.
+                assert_ne!(words(object, "Ready")[0], "False", "it would fail the revision: {status}");
+            }
+            was_initialized = is_initialized;
+        }
+    }
+}
+
+/// Panics unless `course` holds these, in this order, with others between them.
+pub(crate) fn assert_passes(course: &[[String; 2]], wanted: &[[&str; 2]]) {
+    let mut rest = course.iter();
+    for state in wanted {
+        let is_passed = rest.any(|seen| seen.each_ref().map(String::as_str) == *state);
+        assert!(is_passed, "{state:?} is missing in {course:?}, of {wanted:?}");
+    }
+}

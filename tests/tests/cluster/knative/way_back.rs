@@ -1,0 +1,46 @@
+//! Knative's manifest alone undoes ebb's part, and an upgrade of it brings ebb along: the contract's §7.4.
+
+use std::path::Path;
+
+use tests::cluster::{KNATIVE_SYSTEM, in_namespace, kubectl};
+
+use crate::app::{KnativeApp, KnativeAppPlan};
+
+/// What `tests/cluster/install-knative` made: the folder of the release, and the overlay with ebb over it.
+fn folder(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/cluster/knative").join(name);
+    folder.to_str().expect("the tests lie in a folder of plain letters").to_owned()
+}
+
+async fn apply(name: &str) {
+    kubectl(&["apply", "-k", &folder(name)]).await;
+    for deployment in ["autoscaler", "activator"] {
+        // The activators are unready for a moment while no autoscaler takes their connections.
+        let deployment = format!("deployment/{deployment}");
+        kubectl(&["-n", KNATIVE_SYSTEM, "rollout", "status", &deployment, "--timeout=90s"]).await;
+    }
+}
+
+#[test]
+fn knatives_manifest_takes_ebb_away_without_a_trace_and_ebb_comes_in_again() {
+    in_namespace("knative-back", async |namespace| {
+        let app = KnativeAppPlan::default().scaled("min-scale", "1").apply(&namespace).await;
+        app.is_ready(1).await;
+        let revision = KnativeApp::revision(1);
+        let load = app.load(&revision).await;
+
+        kubectl(&["apply", "-k", &folder("release")]).await;
+        let autoscaler =
+            ["-n", KNATIVE_SYSTEM, "rollout", "status", "deployment/autoscaler", "--timeout=90s"];
+        kubectl(&autoscaler).await;
+        // It ends with an error where anything differs.
+        kubectl(&["diff", "-k", &folder("release")]).await;
+        load.one().await.assert_all_answered();
+
+        apply("overlay").await;
+        kubectl(&["diff", "-k", &folder("overlay")]).await;
+        load.with_own_connections().one().await.assert_all_answered();
+        app.annotate(&revision, "autoscaling.knative.dev/min-scale", Some("2")).await;
+        app.has_count(&revision, |count| count == 2).await;
+    });
+}
