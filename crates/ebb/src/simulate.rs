@@ -24,7 +24,7 @@ use crate::{lint, output};
 use document::SimulationDocument;
 use inputs::VariantScenario;
 use outcome::{VariantOutcome, wait_text};
-use page::ReportPage;
+use page::{ReportNumbers, ReportPage};
 
 /// Lets a load or a made-up world run, and prints what came of it.
 pub(crate) fn run(arguments: SimulateArguments) -> anyhow::Result<ExitCode> {
@@ -118,7 +118,7 @@ fn show(
         write(path, &chart::charts(outcomes, length))?;
     }
     if let Some(path) = &options.html {
-        let charts = chart::charts(outcomes, length);
+        let charts = ReportNumbers::new(outcomes, length);
         let page = ReportPage { headings: &HEADINGS, rows: rows(outcomes), charts, texts };
         write(path, &page.markup())?;
     }

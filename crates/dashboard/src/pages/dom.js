@@ -1,5 +1,8 @@
 // Elements, made without markup: whatever a text holds, it is shown as text.
 
+/** The least and the greatest width of a chart. */
+const CHART_WIDTHS = [300, 1440];
+
 /** An element with these properties (`class`, `on…`, attributes) and children (elements or texts). */
 export function make(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
@@ -29,6 +32,14 @@ export function table(caption, headings, rows) {
       make("caption", {}, caption),
       make("thead", {}, make("tr", {}, headings.map((heading, column) => make("th", { scope: "col", class: isNumber(column) ? "number" : null }, heading)))),
       make("tbody", {}, rows.map((row) => make("tr", {}, row.map(cell))))));
+}
+
+/** A table that is made when a person opens it: `rows` is called then. */
+export function tableBehind(summary, caption, headings, rows) {
+  const fill = ({ target }) => {
+    if (target.open && !target.querySelector("table")) target.append(table(caption, headings, rows()));
+  };
+  return make("details", { ontoggle: fill }, make("summary", {}, summary));
 }
 
 /** A part of a page with a heading. */
@@ -66,6 +77,12 @@ export function span(milliseconds) {
   const [[size, unit], next] = [parts[first], parts[first + 1]];
   const rest = next ? Math.floor((whole % size) / next[0]) : 0;
   return `${Math.floor(whole / size)}${unit}${rest > 0 ? `${rest}${next[1]}` : ""}`;
+}
+
+/** The width that a chart in this place has, in the pixels of its letters, which are larger on a wide screen. */
+export function chartWidth(place) {
+  const letters = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
+  return Math.min(CHART_WIDTHS[1], Math.max(CHART_WIDTHS[0], Math.floor(place.clientWidth / letters)));
 }
 
 /** The address of a revision's page. */
