@@ -68,6 +68,7 @@ export function number(value) {
 /** A length of time with its two greatest parts: "6d3h", "2h5m", "4.2s", "120ms". */
 export function span(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return "–";
+  if (milliseconds === 0) return "0s";
   if (milliseconds < 1000) return `${Math.round(milliseconds)}ms`;
   const seconds = milliseconds / 1000;
   if (seconds < 10 && seconds % 1 >= 0.05) return `${seconds.toFixed(1)}s`;

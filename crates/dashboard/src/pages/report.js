@@ -12,7 +12,7 @@ document.getElementById("charts").replaceChildren(...report.services.map(service
 function serviceChart({ name, variants }) {
   const lines = variants.map(({ title, counts }, index) => ({ name: title, kind: `variant${index % VARIANT_COLOURS}`, values: counts }));
   const moment = make("div", { class: "moment" });
-  const times = Array.from({ length: MARKS + 1 }, (_, mark) => [mark / MARKS, mark === 0 ? "0" : span((mark / MARKS) * report.length_ms)]);
+  const times = Array.from({ length: MARKS + 1 }, (_, mark) => [mark / MARKS, span((mark / MARKS) * report.length_ms)]);
   const label = `${name}: pods over ${span(report.length_ms)}. Arrow keys choose a moment.`;
   const choose = (part) => countsAt(moment, variants, part);
   return section(`${name}: pods`, legend(lines), lineChart({ label, lines, times, width: chartWidth(document.body), choose, chosen: 0 }), moment, changesBehind(variants));
@@ -27,14 +27,14 @@ function countsAt(element, variants, part) {
     const pods = isKnown ? change[1] : counts[Math.min(counts.length - 1, Math.floor(part * counts.length))];
     return { text: `${title}: ${pods} pods`, why: isKnown ? `, since ${span(change[0])}: ${change[2]}` : "" };
   });
-  const when = `after ${at === 0 ? "0s" : span(at)}`;
+  const when = `after ${span(at)}`;
   element.replaceChildren(make("p", {}, make("strong", {}, when)), make("ul", {}, said.map(({ text, why }) => make("li", {}, text + why))));
   return `${when}: ${said.map(({ text }) => text).join(", ")}`;
 }
 
 /** The numbers behind the chart. */
 function changesBehind(variants) {
-  const rows = () => variants.flatMap(({ title, changes }) => changes.map(([at, pods, why]) => [title, at === 0 ? "0s" : span(at), pods, why]));
+  const rows = () => variants.flatMap(({ title, changes }) => changes.map(([at, pods, why]) => [title, span(at), pods, why]));
   const leftOut = variants.reduce((all, one) => all + one.changes_left_out, 0);
   const rest = leftOut > 0 ? make("p", {}, `${leftOut} later changes have no reasons here; --json writes them all.`) : null;
   return make("div", {}, tableBehind("The changes of the count as a table", "Changes of the count", ["variant", "after", "pods", "why"], rows), rest);

@@ -76,7 +76,7 @@ function drawFacts(element, { detail, problem }, told) {
     ["Last change", one.last_reason || "none yet"],
     ["Why not zero", one.why_not_zero || (one.wanted === 0 ? "it is at zero" : "zero was not asked for")],
   ];
-  if (one.early_pods > 0) facts.push(["Before demand", `${one.early_pods} pods that the load does not call for yet`]);
+  if (one.early_pods > 0) facts.push(["Before demand", `${one.early_pods} ${one.early_pods === 1 ? "pod" : "pods"} that the load does not call for yet`]);
   if (one.why_not_ready) facts.push(["Trouble", one.why_not_ready]);
   if (detail?.last_failure) facts.push(["Last failure", `${span(detail.last_failure.age_ms)} ago: ${detail.last_failure.reason}`, detail.last_failure.last_lines.join("\n")]);
   if (problem) facts.push(["This page", problem]);

@@ -245,4 +245,31 @@ mod tests {
         assert_eq!((event.whole, event.problems), (false, vec!["a typo".to_owned()]));
         assert_eq!(told.take(answered(&["a typo"]), 4), None);
     }
+
+    fn revision(name: &str) -> RevisionSummary {
+        let summary = serde_json::json!({
+            "name": name, "template": "", "mode": "stable", "metric": "rps", "target_per_pod": 7.0,
+            "wanted": 1, "ready_pods": 1, "not_ready_pods": 0, "pending_pods": 0, "terminating_pods": 0,
+            "routing": "direct", "waiting": 0, "activity": "active", "last_reason": "",
+        });
+        serde_json::from_value(summary).expect("a summary")
+    }
+
+    #[test]
+    fn a_fleet_of_two_autoscalers_stays_whole_while_one_of_them_does_not_answer() {
+        let mut told = Told::default();
+        let (one, two) = (revision("default/deployment/one"), revision("default/deployment/two"));
+        let both = RevisionList { revisions: vec![one.clone(), two.clone()], ..answered(&[]) };
+        assert_eq!(told.take(both.clone(), 1).map(|event| event.revisions.len()), Some(2));
+        let of_one = RevisionList { revisions: vec![one.clone()], ..answered(&[]) };
+        let silent = RevisionList { unanswered: vec!["autoscaler-b".to_owned()], ..of_one.clone() };
+        let event = told.take(silent.clone(), 2).expect("an autoscaler that is silent is news");
+        assert_eq!((event.gone, event.revisions), (Vec::new(), Vec::new()));
+        assert_eq!(event.unanswered, ["autoscaler-b"]);
+        assert_eq!(told.take(silent, 3), None);
+        let event = told.take(both, 4).expect("it answers again");
+        assert_eq!((event.gone, event.revisions, event.unanswered), (Vec::new(), Vec::new(), Vec::new()));
+        let event = told.take(of_one, 5).expect("all answer, and one revision is gone");
+        assert_eq!(event.gone, [two.name]);
+    }
 }

@@ -78,15 +78,15 @@ fn variant<'o>(title: &'o str, service: &'o ServiceReport, length: Duration) -> 
 impl ReportPage<'_> {
     /// The text of the file. A String takes whatever is written to it, so that no error is lost here.
     pub(super) fn markup(&self) -> String {
-        let mut above = "<h1>ebb simulate</h1>\n<div class=\"wide\"><table><thead><tr>".to_owned();
-        for heading in self.headings {
-            let _ = write!(above, "<th scope=\"col\">{}</th>", escaped_for_markup(heading));
+        let mut above = "<header><h1>ebb simulate</h1></header>\n<div class=\"wide\"><table><thead><tr>".to_owned();
+        for (column, heading) in self.headings.iter().enumerate() {
+            let _ = write!(above, "<th scope=\"col\"{}>{}</th>", class_of(column), escaped_for_markup(heading));
         }
         above.push_str("</tr></thead>\n<tbody>");
         for row in &self.rows {
             above.push_str("\n<tr>");
-            for cell in row {
-                let _ = write!(above, "<td>{}</td>", escaped_for_markup(cell));
+            for (column, cell) in row.iter().enumerate() {
+                let _ = write!(above, "<td{}>{}</td>", class_of(column), escaped_for_markup(cell));
             }
             above.push_str("</tr>");
         }
@@ -96,6 +96,11 @@ impl ReportPage<'_> {
         let below: String = texts.collect();
         ChartReport { title: "ebb simulate", above: &above, below: &below, numbers: &numbers }.file()
     }
+}
+
+/// Behind the variant and its Service each column has numbers.
+fn class_of(column: usize) -> &'static str {
+    if column < 2 { "" } else { " class=\"number\"" }
 }
 
 #[cfg(test)]
@@ -108,15 +113,15 @@ mod tests {
         let outcomes = [outcome("as written", &[(0, 1), (60, 8)]), outcome("target=<5>", &[(0, 2)])];
         let charts = ReportNumbers::new(&outcomes, Duration::from_secs(120));
         let page = ReportPage {
-            headings: &["VARIANT", "PODS"],
-            rows: vec![vec!["target=<5>".to_owned(), "1-8".to_owned()]],
+            headings: &["VARIANT", "SERVICE", "PODS"],
+            rows: vec![vec!["target=<5>".to_owned(), "hello".to_owned(), "1-8".to_owned()]],
             charts,
             texts: vec!["\na & b".to_owned()],
         };
         let markup = page.markup();
         for expected in [
             "<th scope=\"col\">VARIANT</th>",
-            "<td>target=&lt;5&gt;</td><td>1-8</td>",
+            "<td>target=&lt;5&gt;</td><td>hello</td><td class=\"number\">1-8</td>",
             "<pre>a &amp; b</pre>",
             "{\"length_ms\":120000,\"services\":[{\"name\":\"default/service/hello\",\"variants\":[",
             "\"changes\":[[0,1,\"as written needs 1\"],[60000,8,\"as written needs 8\"]],\"changes_left_out\":0}",
