@@ -119,6 +119,7 @@ impl Tab {
             "Tab" => 9,
             "Enter" => 13,
             "ArrowLeft" => 37,
+            "ArrowRight" => 39,
             other => panic!("no code of the key {other} is known here"),
         };
         for kind in ["keyDown", "keyUp"] {
@@ -144,9 +145,15 @@ impl Tab {
 
     /// The scheme of colours, and the width of the window in pixels.
     pub(crate) async fn show_as(&mut self, scheme: &str, width: u32) {
+        self.show_in("", scheme, (width, 900)).await;
+    }
+
+    /// The medium (`print`, or none for the screen), the scheme of colours, and the size of the window in
+    /// pixels.
+    pub(crate) async fn show_in(&mut self, medium: &str, scheme: &str, (width, height): (u32, u32)) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-        self.tell("Emulation.setEmulatedMedia", json!({"features": features})).await;
-        let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.tell("Emulation.setEmulatedMedia", json!({"media": medium, "features": features})).await;
+        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.tell("Emulation.setDeviceMetricsOverride", metrics).await;
     }
 

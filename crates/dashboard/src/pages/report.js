@@ -3,7 +3,6 @@
 
 /** As many variants have a colour of their own. */
 const VARIANT_COLOURS = 6;
-const MARKS = 6;
 
 const report = JSON.parse(document.getElementById("numbers").textContent);
 document.getElementById("charts").replaceChildren(...report.services.map(serviceChart));
@@ -12,10 +11,12 @@ document.getElementById("charts").replaceChildren(...report.services.map(service
 function serviceChart({ name, variants }) {
   const lines = variants.map(({ title, counts }, index) => ({ name: title, kind: `variant${index % VARIANT_COLOURS}`, values: counts }));
   const moment = make("div", { class: "moment" });
-  const times = Array.from({ length: MARKS + 1 }, (_, mark) => [mark / MARKS, span((mark / MARKS) * report.length_ms)]);
+  const width = chartWidth(document.body);
+  const marks = width < 500 ? 2 : 6;
+  const times = Array.from({ length: marks + 1 }, (_, mark) => [mark / marks, span((mark / marks) * report.length_ms)]);
   const label = `${name}: pods over ${span(report.length_ms)}. Arrow keys choose a moment.`;
   const choose = (part) => countsAt(moment, variants, part);
-  return section(`${name}: pods`, legend(lines), lineChart({ label, lines, times, width: chartWidth(document.body), choose, chosen: 0 }), moment, changesBehind(variants));
+  return section(`${name}: pods`, legend(lines), lineChart({ label, lines, times, width, choose, chosen: 0 }), moment, changesBehind(variants));
 }
 
 /** Shows the counts of a moment, and returns them in a sentence. */

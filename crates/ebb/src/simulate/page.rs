@@ -78,7 +78,10 @@ fn variant<'o>(title: &'o str, service: &'o ServiceReport, length: Duration) -> 
 impl ReportPage<'_> {
     /// The text of the file. A String takes whatever is written to it, so that no error is lost here.
     pub(super) fn markup(&self) -> String {
-        let mut above = "<header><h1>ebb simulate</h1></header>\n<div class=\"wide\"><table><thead><tr>".to_owned();
+        let mut above = "<header><h1>ebb simulate</h1></header>\n\
+                         <div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Variants\">\
+                         <table><thead><tr>"
+            .to_owned();
         for (column, heading) in self.headings.iter().enumerate() {
             let _ = write!(above, "<th scope=\"col\"{}>{}</th>", class_of(column), escaped_for_markup(heading));
         }
