@@ -1,7 +1,7 @@
 //! Pictures of the pages, beside those that were looked at and kept: `pictures/*.webp`. One of them is the
 //! picture of the README.
 //!
-//! `DASHBOARD_PICTURES=write cargo suite dashboard pictures` writes them anew; look at each before it is
+//! `DASHBOARD_PICTURES=write cargo suite dashboard -- pages_look` writes them anew; look at each before it is
 //! committed. A test that fails leaves the picture that it saw in cargo's folder for tests, and names it.
 
 use std::path::{Path, PathBuf};
