@@ -3,6 +3,7 @@
 //! sleeps.
 
 pub mod bench;
+pub mod browser;
 pub mod client;
 pub mod cluster;
 pub mod ebb;

@@ -79,12 +79,12 @@ fn ask(address: SocketAddr, is_closed: &AtomicBool) -> anyhow::Result<u64> {
     let often = [revision.clone(), format!("{revision}/series?range=15m")];
     let seldom = ["/v1/ledger?since=7d".to_owned(), format!("{revision}/forecast")];
     let mut answers = 0;
-    for turn in 0.. {
+    for turn in 0_u32.. {
         if is_closed.load(Ordering::Relaxed) {
             break;
         }
         let began = clock::now();
-        let seldom = seldom.iter().filter(|_| turn % LEDGER_EVERY == 0);
+        let seldom = seldom.iter().filter(|_| turn.is_multiple_of(LEDGER_EVERY));
         for path in often.iter().chain(seldom) {
             api::get(address, "localhost", path)?;
             answers += 1;

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-
-use crate::browser::Tab;
+use tests::browser::Tab;
 
 /// The source text of axe-core.
 pub(crate) fn source() -> String {

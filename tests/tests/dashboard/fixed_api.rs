@@ -36,6 +36,10 @@ pub(crate) enum Fleet {
     /// One in panic mode, one in trouble, one asleep, and some that are well.
     Usual,
     Thousand,
+    /// Twenty revisions that change in each of so many events.
+    Changing {
+        events: u32,
+    },
 }
 
 /// Serves the pages and the answers at a port of this machine.
@@ -60,20 +64,29 @@ async fn asked_series(Query(parameters): Query<BTreeMap<String, String>>) -> Jso
     Json(series(parameters.get("range").map_or("", String::as_str)))
 }
 
-/// One event with everything, and none after it.
+/// An event with everything, those of a fleet that changes, and none after them.
 fn changes(fleet: Fleet) -> Response {
+    let count = match fleet {
+        Fleet::Changing { events } => events,
+        Fleet::Empty | Fleet::Usual | Fleet::Thousand => 1,
+    };
+    let event = move |number| Ok::<_, Infallible>(event(fleet, number));
+    let events = stream::iter((1..=count).map(event)).chain(stream::pending());
+    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
+}
+
+/// The event of this number, from 1 on, as it is written.
+fn event(fleet: Fleet, number: u32) -> Bytes {
     let event = ChangeEvent {
         version: API_VERSION,
-        snapshot: 1,
-        whole: true,
-        revisions: revisions(fleet),
+        snapshot: number.into(),
+        whole: number == 1,
+        revisions: revisions(fleet, number),
         problems: problems(fleet),
         ..ChangeEvent::default()
     };
     let data = serde_json::to_string(&event).expect("an event is plain data");
-    let event = Bytes::from(format!("id: 1\nevent: change\ndata: {data}\n\n"));
-    let events = stream::iter([Ok::<_, Infallible>(event)]).chain(stream::pending());
-    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
+    Bytes::from(format!("id: {number}\nevent: change\ndata: {data}\n\n"))
 }
 
 fn problems(fleet: Fleet) -> Vec<String> {
@@ -83,20 +96,20 @@ fn problems(fleet: Fleet) -> Vec<String> {
             "Service shop/basket: annotation autoscaling.knative.dev/target is \"<b>many</b>\"; write a number"
                 .to_owned(),
         ],
-        Fleet::Empty | Fleet::Thousand => Vec::new(),
+        Fleet::Empty | Fleet::Thousand | Fleet::Changing { .. } => Vec::new(),
     }
 }
 
-fn revisions(fleet: Fleet) -> Vec<RevisionSummary> {
+/// The revisions in the event of this number.
+fn revisions(fleet: Fleet, number: u32) -> Vec<RevisionSummary> {
+    let app = |index: u32, load: f64| {
+        summary(&json!({"name": format!("ns-{}/service/app-{index:04}", index % 7), "stable_value": load}))
+    };
     match fleet {
         Fleet::Empty => Vec::new(),
         Fleet::Usual => [checkout()].iter().chain(&neighbours()).map(summary).collect(),
-        Fleet::Thousand => (0..1000_u32)
-            .map(|number| {
-                let name = format!("ns-{}/service/app-{number:04}", number % 7);
-                summary(&json!({"name": name, "stable_value": f64::from(number * 37 % 100) / 10.0}))
-            })
-            .collect(),
+        Fleet::Thousand => (0..1000).map(|index| app(index, f64::from(index * 37 % 100) / 10.0)).collect(),
+        Fleet::Changing { .. } => (0..20).map(|index| app(index, number.into())).collect(),
     }
 }
 
@@ -257,7 +270,7 @@ fn forecast() -> ForecastView {
 }
 
 fn ledger() -> LedgerList {
-    let names = revisions(Fleet::Usual).into_iter().map(|one| one.name);
+    let names = revisions(Fleet::Usual, 1).into_iter().map(|one| one.name);
     let ledger = |(number, name): (u64, RevisionName)| -> LedgerView {
         let one = json!({
             "name": name, "min_scale": number % 2, "first_ms_ago": 604_800_000, "seconds": 604_800,

@@ -5,15 +5,15 @@
 //! `axe-core` as `tests/interop/axe` pins it; the first time that takes the network.
 
 mod axe;
-mod browser;
 mod fixed_api;
+mod memory;
 mod pictures;
 mod report;
 
 use axe::{findings, source};
-use browser::Tab;
 use serde_json::json;
 use tests::bench::up::asleep;
+use tests::browser::Tab;
 use tests::{ConfigMap, Ebb, Service};
 
 /// The pages that need no revision.

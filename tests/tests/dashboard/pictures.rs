@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
+use tests::browser::Tab;
 
-use crate::browser::Tab;
 use crate::fixed_api::{CHECKOUT, Fleet, serve};
 
 /// Timers of the page run when the test says so: a sparkline has the same number of values each time.

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
+use tests::browser::Tab;
 
 use crate::axe::{findings, source};
-use crate::browser::Tab;
 
 /// Writes the report of a load in two variants.
 fn write_report(file: &Path) {
