@@ -70,7 +70,8 @@ const SCENE: Scene = Scene {
 const REVISION: Scene = Scene {
     page: "#/revision/shop/service/checkout",
     steps: "",
-    until: "document.querySelector('svg.chart path.line.ready') !== null",
+    until: "document.querySelector('svg.chart path.line.ready') && document.querySelector('.forecast dl') \
+            ? true : false",
     ..SCENE
 };
 
