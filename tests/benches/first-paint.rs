@@ -1,7 +1,8 @@
-//! How soon the dashboard shows a fleet of 1,000 revisions, beside a static page with a table of as many rows.
+//! How soon the dashboard shows a fleet of 1,000 revisions, beside a static page with a table of as many
+//! rows.
 //!
-//! `cargo bench -p tests --bench first-paint`. Both pages are loaded by turns in one browser; what counts is the
-//! frame in which all rows are there. It needs Chromium (`apt-get install -y chromium`).
+//! `cargo bench -p tests --bench first-paint`. Both pages are loaded by turns in one browser; what counts is
+//! the frame in which all rows are there. It needs Chromium (`apt-get install -y chromium`).
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,5 +1,5 @@
-//! What a page of the dashboard costs an autoscaler while a person has it open: the stream of changes, and the
-//! questions of a revision's page and of the ledger.
+//! What a page of the dashboard costs an autoscaler while a person has it open: the stream of changes, and
+//! the questions of a revision's page and of the ledger.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

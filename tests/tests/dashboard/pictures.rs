@@ -17,9 +17,9 @@ use crate::fixed_api::{CHECKOUT, Fleet, serve};
 const TIMERS: &str = "window.setInterval = (turn) => { window.turnOfTest = turn; return 0; }";
 const MINUTE_OF_TURNS: &str = "for (let second = 0; second < 60; second += 1) window.turnOfTest()";
 
-/// What the pictures differ by: the part of their cells of 8 × 8 pixels in which a colour differs by more than
-/// an eighth of its range. Letters of another version of a font differ in few cells by as much; a line, a mark
-/// or a row that is missing differs in more.
+/// What the pictures differ by: the part of their cells of 8 × 8 pixels in which a colour differs by more
+/// than an eighth of its range. Letters of another version of a font differ in few cells by as much; a line,
+/// a mark or a row that is missing differs in more.
 const DIFFERENCE: &str = r#"(async (one, other) => {
   const cells = async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));

@@ -11,8 +11,8 @@ use simulator::ServiceReport;
 use super::chart::{column_counts, escaped_for_markup};
 use super::outcome::VariantOutcome;
 
-/// As many changes of a count have their reasons in the file: those of a week of a Service whose count changes
-/// each ten minutes. `--json` writes all of them.
+/// As many changes of a count have their reasons in the file: those of a week of a Service whose count
+/// changes each ten minutes. `--json` writes all of them.
 const CHANGES_MAX: usize = 1_000;
 
 /// What the page shows, from top to bottom.
