@@ -5,12 +5,14 @@
 //! another plays all queue-proxies and an activator, each pod on a loopback address of its own. Both are this
 //! executable again. With `-- --readers 10` it measures what ten readers of the API a second cost the event
 //! loop, which then has a thread of its own, and all links with it. With `-- --histories` it measures the
-//! memory again once every revision has a past, with `-- --record` what it costs to record the run.
+//! memory again once every revision has a past, with `-- --record` what it costs to record the run, with
+//! `-- --dashboard` what an open page of the dashboard costs.
 
 mod fleet {
     pub(super) mod autoscaler;
     pub(super) mod histories;
     pub(super) mod measured;
+    pub(super) mod open_page;
     pub(super) mod pods;
     pub(super) mod readers;
     pub(super) mod recorded;
@@ -36,7 +38,8 @@ use tests::bench::{Goal, Options, Report, Samples, Table, api, clock};
 use fleet::autoscaler::LoopPlace;
 use fleet::histories::{HistoryFolder, MemoryWithHistories};
 use fleet::measured::{Autoscaler, Unrecorded};
-use fleet::readers::{BesideReaders, Readers};
+use fleet::open_page::BesidePage;
+use fleet::readers::BesideReaders;
 use fleet::recorded::{BesideRecord, RecordFolder};
 use fleet::shape::{FleetClass, FleetLinks, Shape};
 use fleet::trust::TrustFolder;
@@ -77,9 +80,19 @@ struct Extras {
     /// hour
     #[arg(long)]
     histories: bool,
+    /// Measures what an open page of the dashboard costs
+    #[arg(long)]
+    dashboard: bool,
     /// Lets the second autoscaler record its run, and compares it with the first
     #[arg(long)]
     record: bool,
+}
+
+impl Extras {
+    /// The readers beside which the event loop is measured apart; an open page is one.
+    fn readers_at_most(self) -> Option<u32> {
+        self.readers.or(self.dashboard.then_some(1))
+    }
 }
 
 impl FleetOptions {
@@ -176,6 +189,7 @@ struct Seen {
     relinked_after: Duration,
     cores: Samples,
     beside_readers: Option<BesideReaders>,
+    beside_page: Option<BesidePage>,
     with_histories: Option<MemoryWithHistories>,
     beside_record: Option<BesideRecord>,
     window: Duration,
@@ -206,8 +220,11 @@ impl Stage {
         thread::sleep(window * 2);
         let cores = first.cores(window, rounds)?;
         let held = memory(first.process.pid())?;
+        let readers = self.extras.readers;
         let beside_readers =
-            self.extras.readers.map(|readers| beside_readers(&first, readers, window, rounds)).transpose()?;
+            readers.map(|readers| BesideReaders::measured(&first, readers, window, rounds)).transpose()?;
+        let beside_page =
+            self.extras.dashboard.then(|| BesidePage::measured(&first, window, rounds)).transpose()?;
         let with_histories =
             self.extras.histories.then(|| self.with_histories(&first, window)).transpose()?;
         let (found, met) = self.judge(&first)?;
@@ -234,6 +251,7 @@ impl Stage {
             relinked_after,
             cores,
             beside_readers,
+            beside_page,
             with_histories,
             beside_record,
             window,
@@ -254,7 +272,7 @@ impl Stage {
             .env(EPOCH, epoch.to_string())
             .env(TRUST, self.folder.path())
             .env(HISTORIES, self.folder.path())
-            .env(LOOP_PLACE, LoopPlace::for_readers(self.extras.readers).to_string());
+            .env(LOOP_PLACE, LoopPlace::for_readers(self.extras.readers_at_most()).to_string());
         if self.extras.record && epoch == SECOND_EPOCH {
             command.env(RECORDED, self.folder.path());
         }
@@ -342,24 +360,6 @@ impl Stage {
     }
 }
 
-/// What the loop's thread uses without readers and with them, by turns.
-fn beside_readers(
-    autoscaler: &Autoscaler,
-    readers: u32,
-    window: Duration,
-    rounds: usize,
-) -> anyhow::Result<BesideReaders> {
-    let (mut without, mut with, mut answers) = (Samples::new(), Samples::new(), 0);
-    for _ in 0..rounds {
-        without.push(autoscaler.cores_of_loop(window)?);
-        let asking = Readers::start(autoscaler.api, readers);
-        with.push(autoscaler.cores_of_loop(window)?);
-        answers += asking.stop()?;
-    }
-    ensure!(answers > 0, "no reader got an answer");
-    Ok(BesideReaders { readers, without, with, answers })
-}
-
 impl Seen {
     fn line(&self, shape: Shape) -> Line {
         let step = self.window.as_secs_f64();
@@ -391,6 +391,9 @@ impl Seen {
         if let Some(beside) = &self.beside_readers {
             beside.rows(&mut table);
         }
+        if let Some(beside) = &self.beside_page {
+            beside.rows(&mut table);
+        }
         if let Some(beside) = &self.beside_record {
             beside.rows(&mut table);
         }
@@ -399,6 +402,9 @@ impl Seen {
             beside.fill(report, &name);
         }
         if let Some(beside) = &self.beside_readers {
+            beside.fill(report, &name);
+        }
+        if let Some(beside) = &self.beside_page {
             beside.fill(report, &name);
         }
         report.measured(&name, "autoscaler", "cores", &self.cores);

@@ -4,6 +4,7 @@
 
 mod api;
 pub mod bench;
+pub mod browser;
 pub mod client;
 pub mod cluster;
 pub mod ebb;

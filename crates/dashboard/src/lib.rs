@@ -3,7 +3,9 @@
 //! The pages are files in the executable, with no build step and nothing from elsewhere. They carry no data:
 //! a page asks the API for that, beside which it is served, so what a reader may see is decided there alone.
 //! Names and texts of others reach a page as text and never as markup: the policy that comes with each file
-//! lets no script run but these files.
+//! lets no script run but these files. A report that is one file has the same charts ([`ChartReport`]).
+
+mod report;
 
 use axum::Router;
 use axum::http::header::{
@@ -13,6 +15,8 @@ use axum::http::header::{
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+
+pub use report::ChartReport;
 
 /// What a page may load and do: these files, and questions to the API beside them.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -38,7 +42,7 @@ macro_rules! script {
     };
 }
 
-const FILES: [PageFile; 10] = [
+const FILES: [PageFile; 11] = [
     PageFile { path: "/", kind: "text/html; charset=utf-8", text: include_str!("pages/index.html") },
     PageFile {
         path: "/dashboard/style.css",
@@ -53,6 +57,7 @@ const FILES: [PageFile; 10] = [
     script!("reports.js"),
     script!("revision.js"),
     script!("stream.js"),
+    script!("timeline.js"),
 ];
 
 /// The paths of all files. None of them carries data.
@@ -138,7 +143,8 @@ mod tests {
 
     #[test]
     fn the_files_are_small_and_name_nothing_from_elsewhere() {
-        assert!(FILES.iter().map(|file| file.text.len()).sum::<usize>() <= BYTES_MAX);
+        let report = include_str!("pages/report.js").len();
+        assert!(report + FILES.iter().map(|file| file.text.len()).sum::<usize>() <= BYTES_MAX);
         for file in FILES {
             // The name of a space of SVG is an address that no browser asks.
             let text = file.text.replace("http://www.w3.org/2000/svg", "");

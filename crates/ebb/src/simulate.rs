@@ -25,7 +25,7 @@ use crate::{lint, output};
 use document::SimulationDocument;
 use inputs::VariantScenario;
 use outcome::{VariantOutcome, wait_text};
-use page::ReportPage;
+use page::{ReportNumbers, ReportPage};
 use progress::SimulationProgress;
 
 /// Lets a load or a made-up world run, and prints what came of it.
@@ -120,7 +120,7 @@ fn show(
         write(path, &chart::charts(outcomes, length))?;
     }
     if let Some(path) = &options.html {
-        let charts = chart::charts(outcomes, length);
+        let charts = ReportNumbers::new(outcomes, length);
         let page = ReportPage { headings: &HEADINGS, rows: rows(outcomes), charts, texts };
         write(path, &page.markup())?;
     }

@@ -277,7 +277,10 @@ fn a_simulation_reads_a_load_file_judges_an_objective_and_writes_its_numbers() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let page = std::fs::read_to_string(html).expect("it was written");
     let drawing = std::fs::read_to_string(svg).expect("it was written");
-    assert!(drawing.starts_with("<svg ") && page.contains(&drawing) && page.contains("POD-HOURS"), "{page}");
+    assert!(drawing.starts_with("<svg ") && drawing.contains("default/service/autoscale-go"), "{drawing}");
+    for expected in ["POD-HOURS", "<script type=\"module\">", "\"name\":\"default/service/autoscale-go\""] {
+        assert!(page.contains(expected), "{expected} is missing in {page}");
+    }
     let written = std::fs::read_to_string(json).expect("it was written");
     assert!(written.contains("\"requests\": 600"), "{written}");
     for (load, bin, expected) in [

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use tests::bench::{Goal, Report, Samples, Table, api, clock};
 
+use crate::fleet::measured::Autoscaler;
 use crate::fleet::shape::Shape;
 
 /// How often each reader asks.
@@ -17,14 +18,14 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 const COST_MAX: f64 = 0.01;
 
 /// Readers that ask until they are stopped.
-pub(crate) struct Readers {
+struct Readers {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<anyhow::Result<u64>>>,
 }
 
 impl Readers {
     /// Starts readers whose questions are spread over a second.
-    pub(crate) fn start(address: SocketAddr, count: u32) -> Self {
+    fn start(address: SocketAddr, count: u32) -> Self {
         let stop = Arc::<AtomicBool>::default();
         let reader = |number: u32| {
             let stop = Arc::clone(&stop);
@@ -38,7 +39,7 @@ impl Readers {
     }
 
     /// Ends all readers; returns the number of answers that they got.
-    pub(crate) fn stop(self) -> anyhow::Result<u64> {
+    fn stop(self) -> anyhow::Result<u64> {
         self.stop.store(true, Ordering::Relaxed);
         let mut answers = 0;
         for thread in self.threads {
@@ -53,14 +54,31 @@ impl Readers {
 
 /// The cores that the event loop's thread used, in windows by turns.
 pub(crate) struct BesideReaders {
-    pub(crate) readers: u32,
-    pub(crate) without: Samples,
-    pub(crate) with: Samples,
+    readers: u32,
+    without: Samples,
+    with: Samples,
     /// The number of answers that the readers got.
-    pub(crate) answers: u64,
+    answers: u64,
 }
 
 impl BesideReaders {
+    pub(crate) fn measured(
+        autoscaler: &Autoscaler,
+        readers: u32,
+        window: Duration,
+        rounds: usize,
+    ) -> anyhow::Result<Self> {
+        let (mut without, mut with, mut answers) = (Samples::new(), Samples::new(), 0);
+        for _ in 0..rounds {
+            without.push(autoscaler.cores_of_loop(window)?);
+            let asking = Readers::start(autoscaler.api, readers);
+            with.push(autoscaler.cores_of_loop(window)?);
+            answers += asking.stop()?;
+        }
+        ensure!(answers > 0, "no reader got an answer");
+        Ok(Self { readers, without, with, answers })
+    }
+
     pub(crate) fn rows(&self, table: &mut Table) {
         let Self { readers, without, with, answers } = self;
         table.row(["the loop's thread without readers, cores".to_owned(), without.summary(3)]);

@@ -4,42 +4,21 @@
 //! `cargo suite dashboard`. It needs Chromium (`apt-get install -y chromium`) and npm, which fetches
 //! `axe-core` as `tests/interop/axe` pins it; the first time that takes the network.
 
-mod browser;
+mod axe;
+mod fixed_api;
+mod memory;
+mod pictures;
+mod report;
 
-use std::path::Path;
-use std::process::Command;
-
-use browser::Tab;
-use serde_json::{Value, json};
+use axe::{findings, source};
+use serde_json::json;
 use tests::bench::up::asleep;
+use tests::browser::Tab;
 use tests::{ConfigMap, Ebb, Service};
 
 /// The pages that need no revision.
 const PAGES: [&str; 4] = ["#/", "#/cold-starts", "#/cost", "#/problems"];
 const HELLO: &str = "#/revision/default/service/hello";
-
-/// The source text of axe-core.
-fn axe() -> String {
-    let pinned = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/axe");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe");
-    std::fs::create_dir_all(&folder).expect("a folder can be made");
-    for file in ["package.json", "package-lock.json"] {
-        std::fs::copy(pinned.join(file), folder.join(file)).expect("the versions are pinned");
-    }
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder);
-    let fetched = npm.status().expect("npm is there; install it with: apt-get install -y npm");
-    assert!(fetched.success(), "a network is needed for axe-core the first time");
-    std::fs::read_to_string(folder.join("node_modules/axe-core/axe.min.js")).expect("it was fetched")
-}
-
-/// What axe-core finds on the page as it is.
-async fn findings(tab: &mut Tab, axe: &str) -> Value {
-    tab.value(axe).await;
-    let found = "axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => \
-                 `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(' ')}`))";
-    tab.value(found).await
-}
 
 fn address(ebb: &Ebb, page: &str) -> String {
     format!("http://{}/{page}", ebb.api)
@@ -82,7 +61,7 @@ async fn pages_of_one_revision_are_whole_in_light_and_dark_on_a_telephone_and_on
 async fn axe_finds_nothing_on_any_page() {
     let ebb = Ebb::up(&[Service::new("hello").scaling("min-scale", "1")], &ConfigMap::short()).await;
     ebb.until_pods("hello", 1).await;
-    let axe = axe();
+    let axe = source();
     let mut tab = Tab::open().await;
     // axe-core is put into the page from outside, which its policy forbids to everybody else.
     tab.tell("Page.setBypassCSP", json!({"enabled": true})).await;
@@ -130,6 +109,24 @@ async fn the_keyboard_alone_reaches_a_revision_and_its_decisions() {
     tab.until("document.querySelector('.moment').innerText.includes('ago')").await;
     tab.focus_by_keyboard("e.matches('.command button')").await;
     assert_eq!(tab.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_numbers_of_a_row_are_those_of_the_command() {
+    let ebb = Ebb::up(&[Service::new("hello").scaling("min-scale", "2")], &ConfigMap::short()).await;
+    ebb.until_pods("hello", 2).await;
+    let mut tab = Tab::open().await;
+    tab.go(&address(&ebb, "")).await;
+    tab.until("document.querySelector('tbody td.number')?.textContent === '2'").await;
+    let cells = "[...document.querySelectorAll('tbody tr > *')].map((cell) => cell.textContent)";
+    let shown = tab.value(cells).await;
+    let list = ebb.json(&["get", "-o", "json"]).await.expect("a list");
+    let one = &list["revisions"][0];
+    // Name, load, ready, wanted, waiting, mode and reason.
+    for (cell, field) in [(0, "name"), (2, "ready_pods"), (3, "wanted"), (4, "waiting"), (5, "mode")] {
+        let told = one[field].as_str().map_or_else(|| one[field].to_string(), ToOwned::to_owned);
+        assert_eq!(shown[cell], json!(told), "{field} in {shown}");
+    }
 }
 
 #[tokio::test]

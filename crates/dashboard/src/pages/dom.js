@@ -1,5 +1,8 @@
 // Elements, made without markup: whatever a text holds, it is shown as text.
 
+/** The least and the greatest width of a chart. */
+const CHART_WIDTHS = [300, 1440];
+
 /** An element with these properties (`class`, `on…`, attributes) and children (elements or texts). */
 export function make(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
@@ -31,6 +34,14 @@ export function table(caption, headings, rows) {
       make("tbody", {}, rows.map((row) => make("tr", {}, row.map(cell))))));
 }
 
+/** A table that is made when a person opens it: `rows` is called then. */
+export function tableBehind(summary, caption, headings, rows) {
+  const fill = ({ target }) => {
+    if (target.open && !target.querySelector("table")) target.append(table(caption, headings, rows()));
+  };
+  return make("details", { ontoggle: fill }, make("summary", {}, summary));
+}
+
 /** A part of a page with a heading. */
 export function section(heading, ...children) {
   return make("section", {}, make("h3", {}, heading), ...children);
@@ -57,6 +68,7 @@ export function number(value) {
 /** A length of time with its two greatest parts: "6d3h", "2h5m", "4.2s", "120ms". */
 export function span(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return "–";
+  if (milliseconds === 0) return "0s";
   if (milliseconds < 1000) return `${Math.round(milliseconds)}ms`;
   const seconds = milliseconds / 1000;
   if (seconds < 10 && seconds % 1 >= 0.05) return `${seconds.toFixed(1)}s`;
@@ -66,6 +78,12 @@ export function span(milliseconds) {
   const [[size, unit], next] = [parts[first], parts[first + 1]];
   const rest = next ? Math.floor((whole % size) / next[0]) : 0;
   return `${Math.floor(whole / size)}${unit}${rest > 0 ? `${rest}${next[1]}` : ""}`;
+}
+
+/** The width that a chart in this place has, in the pixels of its letters, which are larger on a wide screen. */
+export function chartWidth(place) {
+  const letters = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
+  return Math.min(CHART_WIDTHS[1], Math.max(CHART_WIDTHS[0], Math.floor(place.clientWidth / letters)));
 }
 
 /** The address of a revision's page. */

@@ -1,32 +1,23 @@
-// One revision: its past in one chart, the decision at the chosen moment, its pods, and why it is not at zero.
+// One revision: its past and what is expected in one chart, the decision at the chosen moment, its pods, and why it is not at zero.
 
 import { ask, repeat } from "/dashboard/api.js";
 import { barChart, legend, lineChart } from "/dashboard/charts.js";
-import { command, make, number, section, span, table } from "/dashboard/dom.js";
+import { chartWidth, command, make, number, section, span, table } from "/dashboard/dom.js";
+import { RANGES, chartView, drawForecast, drawMoment, numbers, times } from "/dashboard/timeline.js";
 
-/** The ranges: text, the range of a series that holds it, how many of its last steps, and when to ask again. */
-const RANGES = {
-  "5m": { text: "5 min", range: "15m", steps: 300, again: 2000 },
-  "1h": { text: "1 h", range: "24h", steps: 60, again: 20000 },
-  "24h": { text: "24 h", range: "24h", steps: 1440, again: 60000 },
-  "30d": { text: "30 d", range: "30d", steps: 720, again: 600000 },
-};
 const DETAIL_EVERY_MS = 2000;
-/** The least and the greatest width of a chart, in pixels. */
-const WIDTHS = [300, 960];
-/** As many rows of a series stand in the table behind the chart. */
-const TABLE_ROWS_MAX = 60;
+const FORECAST_EVERY_MS = 60000;
 const POD_KINDS = [{ name: "starting", kind: "starting" }, { name: "ready", kind: "busy" }, { name: "ending", kind: "ending" }];
 
 /** The page. `fleet` has what the stream has told of it. */
 export function revisionPage(content, { fleet }, name) {
-  const state = { detail: null, series: null, range: "5m", chosen: 1, problem: null, key: "" };
-  const parts = Object.fromEntries(["facts", "chart", "moment", "behind", "pods", "starts", "simulate"].map((part) => [part, make("div", { class: part })]));
+  const state = { detail: null, series: null, forecast: null, range: "5m", chosen: null, problem: null };
+  const parts = Object.fromEntries(["facts", "chart", "moment", "behind", "forecast", "pods", "starts", "simulate"].map((part) => [part, make("div", { class: part })]));
   const choice = make("fieldset", { class: "ranges" }, make("legend", {}, "Range"), Object.entries(RANGES).map(([key, { text }]) =>
-    make("label", {}, make("input", { type: "radio", name: "range", value: key, checked: key === state.range, onchange: () => { state.range = key; state.series = null; askSeries(); } }), text)));
+    make("label", {}, make("input", { type: "radio", name: "range", value: key, checked: key === state.range, onchange: () => { state.range = key; state.series = null; state.chosen = null; askSeries(); } }), text)));
   content.append(make("p", {}, make("a", { href: "#/" }, "All revisions")), make("h2", { class: "name" }, name), parts.facts,
-    section("Past", choice, parts.chart, parts.moment, parts.behind), section("Pods", parts.pods), section("Cold starts", parts.starts),
-    section("Commands", command(`ebb explain ${name}`), command(`ebb ledger ${name}`), command(`ebb logs ${name} --follow`), parts.simulate));
+    section("Past", choice, parts.chart, parts.moment, parts.behind), section("Forecast", parts.forecast), section("Pods", parts.pods), section("Cold starts", parts.starts),
+    section("Commands", command(`ebb explain ${name}`), command(`ebb forecast ${name}`), command(`ebb ledger ${name}`), command(`ebb logs ${name} --follow`), parts.simulate));
 
   let closeSeries = () => {};
   function askSeries() {
@@ -47,13 +38,15 @@ export function revisionPage(content, { fleet }, name) {
 
   function draw() {
     drawFacts(parts.facts, state, fleet.get(name));
+    drawForecast(parts.forecast, state.forecast);
     if (!state.detail || !state.series) return;
     const view = chartView(state);
-    const width = Math.min(WIDTHS[1], Math.max(WIDTHS[0], parts.chart.clientWidth));
+    const width = chartWidth(parts.chart);
     // A pointer or a keyboard that is on the chart keeps its place while the chart is drawn anew.
     const isFocused = parts.chart.contains(document.activeElement);
-    const choose = (part) => { state.chosen = part; return drawMoment(parts.moment, view, part); };
-    const chart = lineChart({ ...view, width, times: times(view.length, width), choose, chosen: state.chosen });
+    // The present stays chosen while time goes on, until a person chooses another moment.
+    const choose = (part) => { state.chosen = part === view.now ? null : part; return drawMoment(parts.moment, view, part); };
+    const chart = lineChart({ ...view, width, times: times(view, width), choose, chosen: state.chosen ?? view.now });
     parts.chart.replaceChildren(legend([...view.lines, { name: "cold start", kind: "cold" }, { name: "decision", kind: "decision" }]), chart);
     if (isFocused) chart.focus({ preventScroll: true });
     const open = parts.behind.querySelector("details")?.open;
@@ -64,8 +57,9 @@ export function revisionPage(content, { fleet }, name) {
   }
 
   const closeDetail = repeat((signal) => take(signal, "", "detail"), DETAIL_EVERY_MS);
+  const closeForecast = repeat((signal) => take(signal, "/forecast", "forecast"), FORECAST_EVERY_MS);
   askSeries();
-  return { refresh: () => drawFacts(parts.facts, state, fleet.get(name)), close: () => { closeDetail(); closeSeries(); } };
+  return { refresh: () => drawFacts(parts.facts, state, fleet.get(name)), close: () => { closeDetail(); closeForecast(); closeSeries(); } };
 }
 
 function drawFacts(element, { detail, problem }, told) {
@@ -82,7 +76,7 @@ function drawFacts(element, { detail, problem }, told) {
     ["Last change", one.last_reason || "none yet"],
     ["Why not zero", one.why_not_zero || (one.wanted === 0 ? "it is at zero" : "zero was not asked for")],
   ];
-  if (one.early_pods > 0) facts.push(["Before demand", `${one.early_pods} pods that the load does not call for yet`]);
+  if (one.early_pods > 0) facts.push(["Before demand", `${one.early_pods} ${one.early_pods === 1 ? "pod" : "pods"} that the load does not call for yet`]);
   if (one.why_not_ready) facts.push(["Trouble", one.why_not_ready]);
   if (detail?.last_failure) facts.push(["Last failure", `${span(detail.last_failure.age_ms)} ago: ${detail.last_failure.reason}`, detail.last_failure.last_lines.join("\n")]);
   if (problem) facts.push(["This page", problem]);
@@ -90,93 +84,6 @@ function drawFacts(element, { detail, problem }, told) {
   if (element.dataset.key === key) return;
   element.dataset.key = key;
   element.replaceChildren(make("dl", {}, facts.map(([term, text, lines]) => make("div", {}, make("dt", {}, term), make("dd", {}, text, lines ? make("pre", {}, lines) : null)))));
-}
-
-/** What the chart shows: lines over the last steps, with panic, decisions and cold starts in parts of its width. */
-function chartView({ detail, series, range }) {
-  const steps = Math.min(RANGES[range].steps, series.seconds.length);
-  const from = series.seconds.length - steps;
-  const cut = (column) => column.slice(from);
-  const [ready, wanted] = [cut(series.ready), cut(series.wanted)];
-  const demand = cut(detail.metric === "rps" ? series.rate : series.concurrency);
-  const total = [...detail.decisions].reverse().find((one) => one.inputs)?.inputs.total_per_pod;
-  const scaled = (factor) => ready.map((value) => (value === null ? null : value * factor));
-  const firstAgo = series.first_ms_ago - from * series.step_ms;
-  const length = Math.max(1, RANGES[range].steps * series.step_ms);
-  const endAgo = firstAgo - steps * series.step_ms;
-  const part = (age) => 1 - (age - endAgo) / length;
-  const padded = (values) => Array(RANGES[range].steps - steps).fill(null).concat(values);
-  const lines = [{ name: "demand", kind: "demand", values: padded(demand) }, { name: "target × ready", kind: "capacity", values: padded(scaled(detail.target_per_pod)) }];
-  if (total) lines.push({ name: "total × ready", kind: "total", values: padded(scaled(total)) });
-  lines.push({ name: "wanted pods", kind: "wanted", values: padded(wanted) }, { name: "ready pods", kind: "ready", values: padded(ready) });
-  const ages = (index) => firstAgo - index * series.step_ms;
-  const starts = cut(series.cold_starts).map((count, index) => ({ count, age: ages(index), wait: series.cold_start_wait_ms[from + index] })).filter(({ count }) => count > 0);
-  const isShown = ({ at }) => at >= 0 && at <= 1;
-  const decisions = detail.decisions.map((decision) => ({ decision, at: part(decision.age_ms), kind: "decision", title: decisionTitle(decision) }));
-  return {
-    label: `${detail.name}: demand, capacity and pods over the last ${RANGES[range].text}. Arrow keys choose a moment.`,
-    lines, decisions, starts, part, length, endAgo, detail,
-    marks: [...decisions, ...starts.map(({ age, count, wait }) => ({ at: part(age), kind: "cold", title: `${count} from zero, ${span(wait)} to the first ready pod` }))].filter(isShown),
-    bands: panics(detail).map(({ from: begun, to }) => ({ from: Math.max(0, part(begun)), to: Math.min(1, part(to)), kind: "panic", title: "panic mode" })).filter((band) => band.to > 0),
-  };
-}
-
-/** The marks below a chart: fewer where there is less room. */
-function times(length, width) {
-  const places = width < 500 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
-  return places.map((place) => [place, place === 1 ? "now" : `−${span((1 - place) * length)}`]);
-}
-
-/** The times of panic that the last decisions show, as ages of beginning and end. */
-function panics({ decisions, mode }) {
-  const found = [];
-  let begun = null;
-  for (const { mode: then, age_ms: age } of decisions) {
-    if (then === "panic" && begun === null) begun = age;
-    if (then !== "panic" && begun !== null) {
-      found.push({ from: begun, to: age });
-      begun = null;
-    }
-  }
-  if (begun !== null && mode === "panic") found.push({ from: begun, to: 0 });
-  return found;
-}
-
-function decisionTitle({ age_ms: age, wanted, trigger }) {
-  return `${span(age)} ago (${trigger}): ${wanted === null ? "the count is left alone" : `${wanted} wanted`}`;
-}
-
-/** Shows the numbers and the decision of a moment, and returns them in a sentence. */
-function drawMoment(element, { lines, decisions, length, endAgo }, part) {
-  const place = Math.min(lines[0].values.length - 1, Math.floor(part * lines[0].values.length));
-  const age = Math.max(0, (1 - part) * length + endAgo);
-  const values = lines.map(({ name, values: all }) => `${name} ${number(all[place])}`).join(", ");
-  const decided = [...decisions].reverse().find(({ decision }) => decision.age_ms >= age - 1);
-  const head = make("p", {}, make("strong", {}, age < 1000 ? "now" : `${span(age)} ago`), `: ${values}`);
-  if (!decided) {
-    element.replaceChildren(head, make("p", {}, "The decision of that moment is not kept: the last 20 that changed something are."));
-    return `${span(age)} ago: ${values}`;
-  }
-  const { decision } = decided;
-  const reasons = decision.reasons.map(({ stage, before, after, text }) =>
-    make("li", {}, `${text} (${stage.replaceAll("_", " ")}${before !== null && after !== null ? `, ${before} → ${after}` : ""})`));
-  element.replaceChildren(head, make("p", {}, `Decided ${decisionTitle(decision)}, mode ${decision.mode}`),
-    reasons.length > 0 ? make("ol", {}, reasons) : make("p", {}, "No step changed the number."));
-  return `${span(age)} ago: ${values}. Decided: ${decisionTitle(decision)}`;
-}
-
-/** The numbers behind the chart, the newest first. */
-function numbers({ lines, length, endAgo }) {
-  const count = lines[0].values.length;
-  const rows = [];
-  for (let place = count - 1; place >= 0 && rows.length < TABLE_ROWS_MAX; place -= Math.max(1, Math.floor(count / TABLE_ROWS_MAX))) {
-    if (lines.every(({ values }) => values[place] === null)) continue;
-    rows.push([`${span(Math.max(0, (1 - place / count) * length + endAgo))} ago`, ...lines.map(({ values }) => values[place])]);
-  }
-  const fill = (event) => {
-    if (event.target.open && !event.target.querySelector("table")) event.target.append(table("The numbers of the chart", ["when", ...lines.map(({ name }) => name)], rows));
-  };
-  return make("details", { ontoggle: fill }, make("summary", {}, "The numbers of the chart as a table"));
 }
 
 function drawPods(element, detail, width) {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use autoscaler::api_types::{
-    API_VERSION, ChangeEvent, LedgerList, OwnersAnswer, RevisionDetail, RevisionList, RevisionSummary,
-    SeriesView,
+    API_VERSION, ChangeEvent, ForecastView, LedgerList, OwnersAnswer, RevisionDetail, RevisionList,
+    RevisionSummary, SeriesView,
 };
 use autoscaler::refusal;
 use axum::body::{Body, Bytes};
@@ -86,18 +86,19 @@ async fn answer(State(forwarder): State<Forwarder>, request: Request) -> Respons
         return refusal(StatusCode::UNAUTHORIZED, error);
     }
     let whole = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    match (request.method(), request.uri().path()) {
-        (&Method::GET, "/v1/stream") => forwarder.stream().await,
-        (&Method::GET, REVISIONS) => forwarder.ask::<RevisionList>(&whole).await,
-        (&Method::GET, "/v1/ledger") => forwarder.ask::<LedgerList>(&whole).await,
-        (&Method::GET, path) if path.starts_with("/v1/revisions/") && path.ends_with("/series") => {
-            forwarder.ask::<SeriesView>(&whole).await
+    if request.method() == Method::GET {
+        // By its parts: a workload may be called `series` or `forecast`, too.
+        match request.uri().path().split('/').skip(1).collect::<Vec<_>>()[..] {
+            ["v1", "stream"] => return forwarder.stream().await,
+            ["v1", "revisions"] => return forwarder.ask::<RevisionList>(&whole).await,
+            ["v1", "ledger"] => return forwarder.ask::<LedgerList>(&whole).await,
+            ["v1", "revisions", _, _, _] => return forwarder.ask::<RevisionDetail>(&whole).await,
+            ["v1", "revisions", _, _, _, "series"] => return forwarder.ask::<SeriesView>(&whole).await,
+            ["v1", "revisions", _, _, _, "forecast"] => return forwarder.ask::<ForecastView>(&whole).await,
+            _ => {}
         }
-        (&Method::GET, path) if path.starts_with("/v1/revisions/") => {
-            forwarder.ask::<RevisionDetail>(&whole).await
-        }
-        (_, path) => refusal(StatusCode::NOT_FOUND, format!("the dashboard of a cluster has no {path}")),
     }
+    refusal(StatusCode::NOT_FOUND, format!("the dashboard of a cluster has no {}", request.uri().path()))
 }
 
 /// What a reader was told last.
@@ -137,10 +138,16 @@ impl ForwardedStream {
 }
 
 impl Told {
-    /// What is new in the latest answer, the `number`th; `None` if nothing is.
+    /// What is new in the latest answer, the `number`th; `None` if nothing is. While an autoscaler does not
+    /// answer, the revisions of which no other one tells stay as they were: that one may decide about them.
     fn take(&mut self, list: RevisionList, number: u64) -> Option<ChangeEvent> {
         let RevisionList { revisions, problems, unanswered, .. } = list;
-        let present: BTreeMap<_, _> = revisions.into_iter().map(|one| (one.name.clone(), one)).collect();
+        let mut present: BTreeMap<_, _> = revisions.into_iter().map(|one| (one.name.clone(), one)).collect();
+        if !unanswered.is_empty() {
+            for (name, one) in &self.revisions {
+                present.entry(name.clone()).or_insert_with(|| one.clone());
+            }
+        }
         let changed = present.iter().filter(|(name, one)| self.revisions.get(*name) != Some(one));
         let changed: Vec<RevisionSummary> = changed.map(|(_, one)| one.clone()).collect();
         let gone = self.revisions.keys().filter(|name| !present.contains_key(*name));
@@ -200,6 +207,8 @@ mod tests {
             // No autoscaler decides there.
             ("/v1/stream", Some(&right), own, StatusCode::SERVICE_UNAVAILABLE),
             ("/v1/ledger?since=7d", Some(&right), own, StatusCode::SERVICE_UNAVAILABLE),
+            ("/v1/revisions/a/deployment/b/forecast", Some(&right), own, StatusCode::SERVICE_UNAVAILABLE),
+            ("/v1/revisions/a/deployment/b/pods", Some(&right), own, StatusCode::NOT_FOUND),
             ("/v1/logs/default/service/hello", Some(&right), own, StatusCode::NOT_FOUND),
         ] {
             let mut request = axum::http::Request::builder().uri(path).header(HOST, "127.0.0.1:9");
@@ -231,5 +240,32 @@ mod tests {
         let event = told.take(answered(&["a typo"]), 3).expect("a problem is news");
         assert_eq!((event.whole, event.problems), (false, vec!["a typo".to_owned()]));
         assert_eq!(told.take(answered(&["a typo"]), 4), None);
+    }
+
+    fn revision(name: &str) -> RevisionSummary {
+        let summary = serde_json::json!({
+            "name": name, "template": "", "mode": "stable", "metric": "rps", "target_per_pod": 7.0,
+            "wanted": 1, "ready_pods": 1, "not_ready_pods": 0, "pending_pods": 0, "terminating_pods": 0,
+            "routing": "direct", "waiting": 0, "activity": "active", "last_reason": "",
+        });
+        serde_json::from_value(summary).expect("a summary")
+    }
+
+    #[test]
+    fn a_fleet_of_two_autoscalers_stays_whole_while_one_of_them_does_not_answer() {
+        let mut told = Told::default();
+        let (one, two) = (revision("default/deployment/one"), revision("default/deployment/two"));
+        let both = RevisionList { revisions: vec![one.clone(), two.clone()], ..answered(&[]) };
+        assert_eq!(told.take(both.clone(), 1).map(|event| event.revisions.len()), Some(2));
+        let of_one = RevisionList { revisions: vec![one.clone()], ..answered(&[]) };
+        let silent = RevisionList { unanswered: vec!["autoscaler-b".to_owned()], ..of_one.clone() };
+        let event = told.take(silent.clone(), 2).expect("an autoscaler that is silent is news");
+        assert_eq!((event.gone, event.revisions), (Vec::new(), Vec::new()));
+        assert_eq!(event.unanswered, ["autoscaler-b"]);
+        assert_eq!(told.take(silent, 3), None);
+        let event = told.take(both, 4).expect("it answers again");
+        assert_eq!((event.gone, event.revisions, event.unanswered), (Vec::new(), Vec::new(), Vec::new()));
+        let event = told.take(of_one, 5).expect("all answer, and one revision is gone");
+        assert_eq!(event.gone, [two.name]);
     }
 }

@@ -141,7 +141,7 @@ fn x(part: f64) -> f64 {
 }
 
 /// The greatest count in the time of each column.
-fn column_counts(counts: &[RecordedCount], length: Duration) -> Vec<u32> {
+pub(super) fn column_counts(counts: &[RecordedCount], length: Duration) -> Vec<u32> {
     let at = |column: u32| length.mul_f64(f64::from(column) / f64::from(COLUMNS));
     let (mut next, mut present) = (0, 0);
     let columns = (1..=COLUMNS).map(|column| {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
-use tests::cluster::{PATIENCE, TestNamespace, WorkloadPlan, in_namespace};
+use tests::cluster::{PATIENCE, PluginDashboard, TestNamespace, Workload, WorkloadPlan, in_namespace};
 use tests::eventually;
 use vocabulary::Bucket;
 
@@ -22,6 +22,22 @@ async fn listed(namespace: &TestNamespace) -> BTreeSet<String> {
     assert_eq!(list["unanswered"], Value::Array(Vec::new()), "{said}");
     let revisions = list["revisions"].as_array().expect("a list").iter();
     revisions.filter_map(|revision| Some(revision["name"].as_str()?.rsplit_once('/')?.1.to_owned())).collect()
+}
+
+/// The names in the first event of the dashboard's stream, which has all revisions of all autoscalers.
+async fn shown(dashboard: &PluginDashboard, namespace: &TestNamespace) -> BTreeSet<String> {
+    let event = dashboard.asked("/v1/stream", "\n\n").await;
+    let data = event.lines().find_map(|line| line.strip_prefix("data: ")).expect("an event has data");
+    let event: Value = serde_json::from_str(data).unwrap_or_else(|error| panic!("{error}: {event}"));
+    assert_eq!(event["unanswered"], Value::Array(Vec::new()), "{event}");
+    let names = event["revisions"].as_array().expect("a list").iter();
+    let names = names.filter_map(|revision| revision["name"].as_str()?.split_once('/'));
+    let own = names.filter(|(of, _)| *of == namespace.name);
+    own.filter_map(|(_, name)| Some(name.rsplit_once('/')?.1.to_owned())).collect()
+}
+
+fn revision(namespace: &TestNamespace, workload: &Workload) -> String {
+    format!("/v1/revisions/{}/deployment/{}", namespace.name, workload.name())
 }
 
 #[test]
@@ -60,6 +76,8 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
             assert!(!ports.is_empty() && ports.iter().all(|port| port % 2 == number), "{number}: {ports:?}");
         }
         assert_eq!(listed(&namespace).await.len(), 5);
+        let dashboard = PluginDashboard::open(&namespace).await;
+        assert_eq!(shown(&dashboard, &namespace).await, listed(&namespace).await);
         tokio::join!(first.has_pods(0), second.has_pods(0));
 
         // The killed one had one of them, and the other autoscaler has the other.
@@ -79,6 +97,10 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
         of_first.assert_all_answered();
         of_second.assert_all_answered();
         traffic.await.expect("the client does not panic").assert_all_answered();
+        // The dashboard that was open before asks the next owner.
+        for workload in [&first, &second] {
+            dashboard.asked(&revision(&namespace, workload), "\"decisions\"").await;
+        }
 
         // And back, for the next one.
         namespace.set_buckets(1).await;

@@ -6,17 +6,20 @@ use std::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tests::eventually;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
+use crate::eventually;
+
 /// How long a slow, busy machine may take for what takes a second.
 const GENEROUS: Duration = Duration::from_secs(60);
 
-/// One tab of a browser of its own. Dropping it ends the browser.
-pub(crate) struct Tab {
+/// One tab of a browser of its own. Dropping it ends the browser. Whatever goes wrong with the browser is a
+/// panic: a suite or a benchmark has nothing to go on with.
+#[derive(Debug)]
+pub struct Tab {
     _browser: Child,
     _profile: TempDir,
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
@@ -27,7 +30,8 @@ pub(crate) struct Tab {
 }
 
 impl Tab {
-    pub(crate) async fn open() -> Self {
+    /// Starts Chromium with an empty profile, and opens an empty page.
+    pub async fn open() -> Self {
         let profile = tempfile::tempdir().expect("a temporary folder can be made");
         let browser = Command::new("chromium")
             // The suites run as root in a container, where Chromium's own sandbox cannot be made.
@@ -62,7 +66,7 @@ impl Tab {
     }
 
     /// Gives an order and returns its result.
-    pub(crate) async fn tell(&mut self, method: &str, params: Value) -> Value {
+    pub async fn tell(&mut self, method: &str, params: Value) -> Value {
         self.asked += 1;
         let mut order = json!({"id": self.asked, "method": method, "params": params});
         if !self.session.is_empty() {
@@ -88,12 +92,13 @@ impl Tab {
         }
     }
 
-    pub(crate) async fn go(&mut self, address: &str) {
+    /// Goes to an address, without waiting until the page is there.
+    pub async fn go(&mut self, address: &str) {
         self.tell("Page.navigate", json!({"url": address})).await;
     }
 
     /// The value of an expression of JavaScript, awaited if it is a promise.
-    pub(crate) async fn value(&mut self, expression: &str) -> Value {
+    pub async fn value(&mut self, expression: &str) -> Value {
         let asked = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         let mut answer = self.tell("Runtime.evaluate", asked).await;
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {}", answer["exceptionDetails"]);
@@ -101,7 +106,7 @@ impl Tab {
     }
 
     /// Waits until an expression is true.
-    pub(crate) async fn until(&mut self, expression: &str) {
+    pub async fn until(&mut self, expression: &str) {
         let seen = async {
             while self.value(expression).await != json!(true) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -114,11 +119,12 @@ impl Tab {
     }
 
     /// Presses a key, such as `Tab` or `ArrowLeft`.
-    pub(crate) async fn press(&mut self, key: &str) {
+    pub async fn press(&mut self, key: &str) {
         let code = match key {
             "Tab" => 9,
             "Enter" => 13,
             "ArrowLeft" => 37,
+            "ArrowRight" => 39,
             other => panic!("no code of the key {other} is known here"),
         };
         for kind in ["keyDown", "keyUp"] {
@@ -131,7 +137,7 @@ impl Tab {
     }
 
     /// Presses Tab until an expression about the focused element `e` is true.
-    pub(crate) async fn focus_by_keyboard(&mut self, expression: &str) {
+    pub async fn focus_by_keyboard(&mut self, expression: &str) {
         let focused = format!("((e) => {expression})(document.activeElement)");
         for _ in 0..100 {
             if self.value(&focused).await == json!(true) {
@@ -143,15 +149,21 @@ impl Tab {
     }
 
     /// The scheme of colours, and the width of the window in pixels.
-    pub(crate) async fn show_as(&mut self, scheme: &str, width: u32) {
+    pub async fn show_as(&mut self, scheme: &str, width: u32) {
+        self.show_in("", scheme, (width, 900)).await;
+    }
+
+    /// The medium (`print`, or none for the screen), the scheme of colours, and the size of the window in
+    /// pixels.
+    pub async fn show_in(&mut self, medium: &str, scheme: &str, (width, height): (u32, u32)) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-        self.tell("Emulation.setEmulatedMedia", json!({"features": features})).await;
-        let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.tell("Emulation.setEmulatedMedia", json!({"media": medium, "features": features})).await;
+        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.tell("Emulation.setDeviceMetricsOverride", metrics).await;
     }
 
     /// What the page has complained of since the last call.
-    pub(crate) async fn complaints(&mut self) -> Vec<String> {
+    pub async fn complaints(&mut self) -> Vec<String> {
         // What it said before this answer has come with it.
         self.value("0").await;
         std::mem::take(&mut self.complaints)
