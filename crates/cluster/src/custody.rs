@@ -10,6 +10,7 @@
 //! Nothing of this is remembered but what lingers: it follows from the Service and from whether slices of
 //! ours stand, so the next owner goes on where the former one stopped.
 
+use settings::FloorCause;
 use vocabulary::{REVISION_ANNOTATION, RevisionName};
 
 use crate::notice::{NO_SELECTOR, Notice, SELECTOR_PRESENT};
@@ -50,9 +51,15 @@ impl Custody {
     /// Whether a pod must be there for it in any case: a request may wait, and no other program would bring
     /// one.
     pub(crate) fn keeps_a_pod(&self) -> bool {
+        self.floor_cause().is_some()
+    }
+
+    /// Why a pod must be there for it in any case; `None` where none must.
+    pub(crate) fn floor_cause(&self) -> Option<FloorCause> {
         match self {
-            Self::GivingBack(_) | Self::Abandoned(_) | Self::Lingering(_) => true,
-            Self::Foreign | Self::Refused(_) | Self::Prepared(_) | Self::Adopted(_) => false,
+            Self::GivingBack(_) | Self::Lingering(_) => Some(FloorCause::GivenBack),
+            Self::Abandoned(_) => Some(FloorCause::Abandoned),
+            Self::Foreign | Self::Refused(_) | Self::Prepared(_) | Self::Adopted(_) => None,
         }
     }
 

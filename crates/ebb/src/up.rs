@@ -85,7 +85,7 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
         return Ok(ExitCode::from(2));
     }
     // Both first, so that little is left that could go wrong once another one's pods are ours.
-    let descriptors = runtime::raise_descriptor_limit();
+    let descriptors = runtime::raise_descriptor_limit().told();
     let runtime = runtime()?;
     let (sockets, inheritance) = match take_over_if_asked(&options)? {
         Some(taken) => Inheritance::split(taken),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::{PodPhase, RevisionOrigin};
-use settings::{ClusterConfig, RevisionSettings};
+use settings::{ClusterConfig, FloorCause, RevisionSettings};
 use vocabulary::{
     AdoptionId, HopKey, LinkAddress, Ownership, PodCount, PodExits, PodName, ReplicaName, RequestTimeouts,
     RevisionName, Routing, Timestamp,
@@ -124,6 +124,8 @@ pub struct RevisionFacts {
     /// The least count, whatever the settings say: the platform knows of clients that only pods serve. Zero
     /// for none.
     pub floor: PodCount,
+    /// Why there is a floor; without meaning while that is zero.
+    pub floor_cause: FloorCause,
     /// Why no request should wait for a pod, for people, while none is ready and none is wanted (`"paused"`);
     /// `None` while a wait may help.
     pub hold: Option<String>,

@@ -10,7 +10,7 @@ use dataplane::probe::{Check, Probe, ProbePace};
 use runtime::Clock;
 use thiserror::Error;
 use tokio::sync::Notify;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use vocabulary::PodState;
 
 use crate::config::AppProbes;
@@ -112,7 +112,10 @@ impl Health {
             return;
         }
         if self.state.get() != state {
-            if detail.is_empty() {
+            // Every pod drains once, and whoever scales it says so; a state that the app has given is news.
+            if state == PodState::Draining {
+                debug!(from = ?self.state.get(), to = ?state, "the pod's state changed");
+            } else if detail.is_empty() {
                 info!(from = ?self.state.get(), to = ?state, "the pod's state changed");
             } else {
                 info!(from = ?self.state.get(), to = ?state, detail, "the pod's state changed");

@@ -55,5 +55,5 @@ pub use request_limits::RequestLimits;
 pub use resolve::{ACTIVATION_TIMEOUT_BUFFER, PROGRESS_DEADLINE_DEFAULT};
 pub use resource_amount::ResourceAmount;
 pub use revision_settings::RevisionSettings;
-pub use spec::{Aggregation, PredictionSettings, ScalingSpec};
+pub use spec::{Aggregation, FloorCause, PlatformFloor, PredictionSettings, ScalingSpec};
 pub use texts::SettingsTexts;

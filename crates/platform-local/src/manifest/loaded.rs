@@ -45,11 +45,12 @@ impl LoadedManifest {
         self.services.keys()
     }
 
-    /// Where a browser reaches each Service, and the host in requests that come another way.
+    /// Where any client and where a browser reaches each Service.
     pub fn addresses(&self, front_door: FrontDoor) -> impl Iterator<Item = ServiceAddress> {
         self.services.values().map(move |placed| ServiceAddress {
             service: placed.service.name.clone(),
-            url: front_door.url(&placed.service),
+            address: front_door.address(),
+            browser_url: front_door.url(&placed.service),
             host: placed.service.host.clone(),
         })
     }
@@ -75,8 +76,10 @@ impl LoadedManifest {
 pub struct ServiceAddress {
     /// The revision that the Service becomes: `NAMESPACE/service/NAME`.
     pub service: RevisionName,
+    /// The URL of the listening address, which takes requests with the header `Host` for this Service.
+    pub address: String,
     /// The URL under which a browser reaches the Service.
-    pub url: String,
+    pub browser_url: String,
     /// The header `Host` of requests that are sent to the listening address.
     pub host: String,
 }

@@ -115,7 +115,11 @@ impl Supervisor {
     }
 
     pub(super) fn apply(&mut self, loaded: &LoadedManifest) {
-        self.limits.warn_of_unenforced(loaded);
+        let unkept_limits = self.limits.problems_of(loaded);
+        if self.status.unkept_limits != unkept_limits {
+            self.status.unkept_limits = unkept_limits;
+            self.subscribers.note_topic(PlatformTopic::Problems);
+        }
         self.fleet.apply(loaded, self.clock.now());
         *self.inbox.longest_drain.lock() = self.fleet.longest_drain();
     }
