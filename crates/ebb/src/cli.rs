@@ -62,6 +62,7 @@ impl Cli {
             | CliCommand::Check(_)
             | CliCommand::Up(_)
             | CliCommand::Logs(_)
+            | CliCommand::Names(_)
             | CliCommand::Lint(_)
             | CliCommand::Restart(_)
             | CliCommand::Token(_)
@@ -151,6 +152,9 @@ pub(crate) enum CliCommand {
     Man(ManOptions),
     /// A small web app to try ebb with: GET /?sleep=MS&prime=N&bloat=MB.
     SampleApp,
+    /// The names of all revisions, for shells that complete them.
+    #[command(hide = true)]
+    Names(ApiOptions),
     /// One pod; started by `ebb up`.
     #[command(hide = true)]
     Pod(PodOptions),

@@ -24,6 +24,7 @@ mod ledger;
 mod lint;
 mod logs;
 mod manual;
+mod names;
 mod output;
 mod release;
 mod replay;
@@ -60,6 +61,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Release(options) => release::run(&options),
         CliCommand::Check(options) => check::run(&options),
         CliCommand::Logs(options) => logs::run(&options),
+        CliCommand::Names(options) => names::run(&options),
         CliCommand::Delete(options) => delete::run(&options),
         CliCommand::Restart(options) => restart::run(&options),
         CliCommand::Token(options) => token::run(&options),
