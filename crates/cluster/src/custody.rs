@@ -10,6 +10,8 @@
 //! Nothing of this is remembered but what lingers: it follows from the Service and from whether slices of
 //! ours stand, so the next owner goes on where the former one stopped.
 
+use std::fmt;
+
 use settings::FloorCause;
 use vocabulary::{REVISION_ANNOTATION, RevisionName};
 
@@ -78,6 +80,21 @@ impl Custody {
                 ),
             )),
             Self::Foreign | Self::Adopted(_) | Self::GivingBack(_) | Self::Lingering(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Custody {
+    /// Which program writes the endpoints, in a few words for logs.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => to.write_str("others"),
+            Self::Refused(notice) => write!(to, "others, refused by ebb ({})", notice.reason),
+            Self::Prepared(revision) => write!(to, "Kubernetes, until the selector is removed (then ebb for {revision})"),
+            Self::Adopted(revision) => write!(to, "ebb for {revision}"),
+            Self::GivingBack(revision) => write!(to, "ebb for {revision}, until Kubernetes' own are there"),
+            Self::Abandoned(revision) => write!(to, "ebb for {revision}, without being asked"),
+            Self::Lingering(revision) => write!(to, "Kubernetes, a moment after ebb for {revision}"),
         }
     }
 }

@@ -188,7 +188,7 @@ fn asked(asked: &AskedMetricView) -> String {
     let AskedMetricView { metric, query, answer } = asked;
     match query {
         Some(query) => format!("  asked      {metric}: {query} -> {answer}"),
-        None => format!("  asked      {metric}: {answer}"),
+        None => format!("  not asked  {metric}: {answer}"),
     }
 }
 
@@ -341,6 +341,22 @@ mod tests {
                 "no request waits for a pod at zero: HorizontalPodAutoscaler hello decides its count",
             ]
         );
+    }
+
+    #[test]
+    fn a_metric_that_could_not_be_asked_for_is_not_called_asked() {
+        let of = |query: Option<&str>, answer: &str| {
+            asked(&AskedMetricView {
+                metric: "cpu".to_owned(),
+                query: query.map(str::to_owned),
+                answer: answer.to_owned(),
+            })
+        };
+        assert_eq!(
+            of(Some("GET /apis/metrics"), "no metrics server: 404"),
+            "  asked      cpu: GET /apis/metrics -> no metrics server: 404"
+        );
+        assert_eq!(of(None, "set prometheus-url"), "  not asked  cpu: set prometheus-url");
     }
 
     #[test]

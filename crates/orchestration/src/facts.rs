@@ -2,6 +2,7 @@
 //! ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,6 +136,18 @@ pub struct RevisionFacts {
     pub template: String,
     /// Another autoscaler that scales the same pods, such as Kubernetes' own; it is shown beside ours.
     pub other_autoscaler: Option<OtherAutoscaler>,
+}
+
+impl fmt::Display for Subject {
+    /// As logs name the object.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configuration => to.write_str("the configuration"),
+            Self::Revision(name) => name.fmt(to),
+            Self::Pod(name) => write!(to, "pod {name}"),
+            Self::Activator(name) => write!(to, "activator {name}"),
+        }
+    }
 }
 
 /// What another autoscaler says of itself.

@@ -213,7 +213,7 @@ impl Supervisor {
                 TargetPresence::Yes
             }
             Order::Tell { about, reason, text } => {
-                tracing::warn!(?about, %reason, "{text}");
+                tracing::warn!(%about, %reason, "{text}");
                 TargetPresence::Yes
             }
         };

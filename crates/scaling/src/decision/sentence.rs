@@ -105,6 +105,7 @@ pub(crate) enum StandingText {
     Panic { count: PodCount, age: Duration, window: Duration },
     Load { value: f64, target: f64 },
     EarlierPeak,
+    MetricsChanged { sync_period: Duration },
 }
 
 impl From<NeedText> for Sentence {
@@ -318,6 +319,10 @@ impl fmt::Display for StandingText {
                 write!(to, "the stable window still averages {value} with a target of {target} per pod")
             }
             Self::EarlierPeak => to.write_str("an earlier peak holds the count"),
+            Self::MetricsChanged { sync_period } => {
+                let period = format_duration(sync_period);
+                write!(to, "its metrics were changed: the count stays until their first sync, within {period}")
+            }
         }
     }
 }
