@@ -6,6 +6,7 @@
 //! about a subject wins, so no caller ever waits for this task.
 
 mod causes;
+mod certified_hosts;
 mod cores;
 mod edits;
 mod event_loop;
@@ -34,6 +35,7 @@ mod supervised_revision;
 #[cfg(test)]
 mod tests;
 
+pub use certified_hosts::CertifiedHosts;
 pub use first_facts::first_facts;
 pub use handover::{Handover, HandoverDecision};
 pub use local_platform::{LocalConfig, LocalPlatform};

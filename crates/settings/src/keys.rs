@@ -17,6 +17,9 @@ pub const DRAIN_LIMIT_ANNOTATION: &str = "ebb.dev/drain-limit";
 /// The clients whose requests are passed on and answered, but not measured.
 pub const IGNORE_USER_AGENTS_ANNOTATION: &str = "ebb.dev/ignore-user-agents";
 
+/// Further hosts of a Service on one machine. It stands on the Service itself, for all of its templates.
+pub const HOSTS_ANNOTATION: &str = "ebb.dev/hosts";
+
 /// A key and, where one exists, its old camelCase spelling.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SettingKey {

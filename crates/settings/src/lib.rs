@@ -44,8 +44,8 @@ pub use cluster::{ClusterConfig, is_unknown_config_key};
 pub use count_schedule::{check_schedule_bounds, read_count_schedule};
 pub use hourly_price::{Currency, HourlyPrice};
 pub use keys::{
-    ANNOTATION_PREFIXES, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, IGNORE_USER_AGENTS_ANNOTATION,
-    PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
+    ANNOTATION_PREFIXES, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, HOSTS_ANNOTATION,
+    IGNORE_USER_AGENTS_ANNOTATION, PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
 pub use metric::Metric;
 pub use prediction::PredictionDefaults;

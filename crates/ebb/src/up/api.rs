@@ -247,6 +247,7 @@ mod tests {
             handover: None,
             app_descriptors: None,
             standing_problems: Vec::new(),
+            certified: None,
             clock: runtime::Clock::start(),
         };
         LocalPlatform::start(config, platform_local::LoadedManifest::default())

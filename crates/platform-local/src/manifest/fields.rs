@@ -9,6 +9,20 @@ use crate::manifest::Trouble;
 use crate::manifest::data_name::DataName;
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
 
+/// What `kubectl get -o yaml` adds to a manifest.
+pub(crate) const WRITTEN_BY_SERVERS: &[&str] = &[
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
 /// Collects what is to be said about one file.
 #[derive(Debug)]
 pub(crate) struct Report {

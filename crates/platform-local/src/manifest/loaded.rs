@@ -11,6 +11,7 @@ use vocabulary::RevisionName;
 use crate::front_door::FrontDoor;
 use crate::manifest::Trouble;
 use crate::manifest::data::DataDocuments;
+use crate::manifest::own_hosts::PlacedHost;
 use crate::manifest::service::ManifestService;
 
 /// Everything that the files say.
@@ -91,6 +92,8 @@ pub(crate) struct PlacedService {
     pub(crate) file: PathBuf,
     /// The file of the `HorizontalPodAutoscaler` that scales it, if there is one.
     pub(crate) autoscaler_file: Option<PathBuf>,
+    /// The hosts that documents of kind `DomainMapping` give it, each with its file.
+    pub(crate) mappings: Vec<PlacedHost>,
     /// The Service as the file has it, checked.
     pub(crate) service: ManifestService,
 }

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 use vocabulary::{PodName, PodState, RevisionName, Timestamp};
 
 use super::causes::why;
+use super::certified_hosts::CertifiedHosts;
 use super::cores::Cores;
 use super::fleet::{Fleet, PodNews, TargetPresence};
 use super::handover::{HandOverVerdict, Reply};
@@ -53,6 +54,8 @@ pub(super) struct Supervisor {
     pub(super) deleted: BTreeMap<RevisionName, PathBuf>,
     pub(super) logs: LogSink,
     pub(super) limits: LimitKeeper,
+    /// Which hosts a certificate covers, if there are certificates.
+    pub(super) certified: Option<CertifiedHosts>,
     /// The pods that wait for their start.
     pub(super) starts: Starts,
     pub(super) cores: Cores,
@@ -115,9 +118,10 @@ impl Supervisor {
     }
 
     pub(super) fn apply(&mut self, loaded: &LoadedManifest) {
-        let unkept_limits = self.limits.problems_of(loaded);
-        if self.status.unkept_limits != unkept_limits {
-            self.status.unkept_limits = unkept_limits;
+        let hosts = self.certified.as_ref().map(|certified| certified.problems_of(loaded));
+        let of_services = [self.limits.problems_of(loaded), hosts.unwrap_or_default()].concat();
+        if self.status.of_services != of_services {
+            self.status.of_services = of_services;
             self.subscribers.note_topic(PlatformTopic::Problems);
         }
         self.fleet.apply(loaded, self.clock.now());

@@ -17,6 +17,7 @@ use vocabulary::{ReplicaName, RevisionName};
 
 use super::cores::Cores;
 use super::event_loop::Supervisor;
+use super::certified_hosts::CertifiedHosts;
 use super::fleet::Fleet;
 use super::handover::{Handover, HandoverDecision};
 use super::identities::new_hop_key;
@@ -62,6 +63,8 @@ pub struct LocalConfig {
     pub app_descriptors: Option<u64>,
     /// Problems that are told for as long as this process runs, such as why the one before it failed.
     pub standing_problems: Vec<String>,
+    /// Which hosts a certificate covers; `None` where requests are taken without TLS alone.
+    pub certified: Option<CertifiedHosts>,
 }
 
 /// Pods as processes of this machine.
@@ -112,6 +115,7 @@ impl LocalPlatform {
             loaded,
             logs,
             limits: LimitKeeper::start(control_group.as_deref()),
+            certified: config.certified,
             starts: Starts::of_at_most(config.max_pods),
             cores: Cores::default(),
             processes: BTreeMap::new(),

@@ -37,6 +37,7 @@ fn service(name: &str, command: &str) -> ManifestService {
     ManifestService {
         name: revision(name),
         host: format!("{name}.default.example.com"),
+        own_hosts: Vec::new(),
         settings: settings::RevisionSettings::default(),
         is_in_shadow: false,
         progress_deadline: settings::PROGRESS_DEADLINE_DEFAULT,
@@ -77,6 +78,7 @@ impl World {
         let placed = |service: &ManifestService| PlacedService {
             file: "all.yaml".into(),
             autoscaler_file: None,
+            mappings: Vec::new(),
             service: service.clone(),
         };
         self.loaded.services =

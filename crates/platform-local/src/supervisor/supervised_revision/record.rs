@@ -71,6 +71,7 @@ impl SupervisedRevision {
             None => ManifestService {
                 name: record.name,
                 host: record.host,
+                own_hosts: Vec::new(),
                 settings: RevisionSettings::default(),
                 is_in_shadow: false,
                 progress_deadline: NO_DEADLINE,
