@@ -3,6 +3,7 @@
 mod api;
 mod cluster;
 mod replaying;
+mod running;
 mod serving;
 pub(crate) mod simulation;
 mod values;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use autoscaler::api_types::LedgerRange;
-use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{
@@ -20,6 +21,7 @@ pub(crate) use cluster::{
     ReleaseOptions,
 };
 pub(crate) use replaying::{RecordMoment, ReplayOptions};
+pub(crate) use running::RunOptions;
 pub(crate) use serving::{
     InstallOptions, LogStyle, ManifestOptions, ReadingOptions, RecordOptions, TlsMode, TlsOptions, UpOptions,
 };
@@ -61,10 +63,12 @@ impl Cli {
             | CliCommand::Release(_)
             | CliCommand::Check(_)
             | CliCommand::Up(_)
+            | CliCommand::Run(_)
             | CliCommand::Logs(_)
             | CliCommand::Names(_)
             | CliCommand::Lint(_)
             | CliCommand::Restart(_)
+            | CliCommand::Rollback(_)
             | CliCommand::Token(_)
             | CliCommand::Delete(_)
             | CliCommand::Autoscale(_)
@@ -98,6 +102,8 @@ const PLUGIN: &str = "kubectl-ebb";
 pub(crate) enum CliCommand {
     /// Run Knative Services on this machine, scaled with their traffic.
     Up(Box<UpOptions>),
+    /// Run one app without a manifest, scaled with its traffic, at a free port of this machine.
+    Run(Box<RunOptions>),
     /// Show each revision: how many pods it has and why, and what serves it.
     Get(GetOptions),
     /// Show why a revision has the number of pods it has, and why not zero.
@@ -121,8 +127,11 @@ pub(crate) enum CliCommand {
     Check(CheckOptions),
     /// Check manifests and configuration without running them.
     Lint(LintOptions),
-    /// Rebuild a part of a running `ebb up` from nothing while pods and traffic live on.
+    /// Let new pods take over from those of a Service, or rebuild a part of a running `ebb up` from nothing
+    /// while pods and traffic live on.
     Restart(RestartOptions),
+    /// Let pods of the template before the last edit take over from those of a Service.
+    Rollback(RollbackOptions),
     /// Show in which file a running `ebb up` keeps the token of its API. Commands read it themselves.
     Token(TokenOptions),
     /// Remove a Service from a running `ebb up`: its pods drain. It stays removed until its file is next
@@ -319,13 +328,24 @@ pub(crate) struct TokenOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestartOptions {
-    /// The part that is rebuilt.
-    pub(crate) part: Part,
+    /// The Service whose pods are replaced, as namespace/kind/name or any unambiguous suffix of it; or the part
+    /// that is rebuilt: autoscaler or activator. A Service of such a name is service/autoscaler.
+    #[arg(value_name = "SERVICE|autoscaler|activator")]
+    pub(crate) target: String,
     #[command(flatten)]
     pub(crate) api: ApiOptions,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Args)]
+pub(crate) struct RollbackOptions {
+    /// namespace/kind/name, or any unambiguous suffix of it.
+    pub(crate) revision: String,
+    #[command(flatten)]
+    pub(crate) api: ApiOptions,
+}
+
+/// A part of `ebb up` that can be rebuilt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The control loop; counts and traffic stay as they are meanwhile.
     Autoscaler,

@@ -24,5 +24,5 @@ pub use memory::pods_that_fit;
 pub use pod::pod_main;
 pub use supervisor::{
     CertifiedHosts, Deletion, Handover, HandoverDecision, LocalConfig, LocalPlatform, LogLine, LogOptions, LogQuery,
-    LogStore, LogStream, first_facts,
+    LogStore, LogStream, RolloutAnswer, first_facts,
 };

@@ -19,6 +19,8 @@ const LARGEST_FILE: u64 = 4 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct ManifestSource {
     named: Vec<PathBuf>,
+    /// One of those that are named, which may be empty.
+    optional: Option<PathBuf>,
     standard_input: Option<String>,
     pub(crate) domain: String,
     pub(crate) foreign: ForeignKinds,
@@ -49,6 +51,19 @@ impl ManifestSource {
             standard_input = Some(text);
         }
         Ok(Self { named, standard_input, domain: domain.to_owned(), foreign, ..Self::default() })
+    }
+
+    /// One manifest, which stands in no file.
+    pub fn of_text(text: String, domain: &str) -> Self {
+        let named = vec![PathBuf::from(STANDARD_INPUT)];
+        Self { named, standard_input: Some(text), domain: domain.to_owned(), ..Self::default() }
+    }
+
+    /// The same with the manifests of a directory, which may hold none.
+    #[must_use]
+    pub fn with_optional_directory(mut self, directory: PathBuf) -> Self {
+        self.named.push(directory.clone());
+        Self { optional: Some(directory), ..self }
     }
 
     /// The same, but Services are decided about and not scaled, unless one says that it is not in shadow.
@@ -88,7 +103,8 @@ impl ManifestSource {
         let is_bare = |named: &&PathBuf| {
             named.is_dir() && manifests_in(named).is_ok_and(|manifests| manifests.is_empty())
         };
-        self.named.iter().filter(is_bare).cloned().collect()
+        let is_expected = |named: &&PathBuf| self.optional.as_ref() != Some(*named);
+        self.named.iter().filter(is_expected).filter(is_bare).cloned().collect()
     }
 
     /// The files and directories as the user named them.

@@ -18,9 +18,10 @@ use super::handover::{HandOverVerdict, Reply};
 use super::leases::SeatId;
 use super::limits::LimitKeeper;
 use super::logs::LogSink;
-use super::order_inbox::{OrderInbox, SeatChange};
+use super::order_inbox::{OrderInbox, RolloutWish, SeatChange};
 use super::outbox::{PlatformStatus, PlatformTopic};
 use super::pod::StartWait;
+use super::rolled_back::RolledBackService;
 use super::process::{self, ProcessHandle, ProcessStart, ProcessWish};
 use super::start_usage::StartUsage;
 use super::starts::{Machine, Starts};
@@ -52,6 +53,8 @@ pub(super) struct Supervisor {
     pub(super) warnings: Vec<Trouble>,
     /// Services that a person removed, each with its file: they come back when that file is written again.
     pub(super) deleted: BTreeMap<RevisionName, PathBuf>,
+    /// Services that a person rolled back: their templates come back when their files are written again.
+    pub(super) rolled_back: BTreeMap<RevisionName, RolledBackService>,
     pub(super) logs: LogSink,
     pub(super) limits: LimitKeeper,
     /// Which hosts a certificate covers, if there are certificates.
@@ -155,6 +158,13 @@ impl Supervisor {
         for (service, reply) in orders.delete {
             // The caller may have gone away; the Service is removed all the same.
             let _ = reply.send(self.delete(&service));
+        }
+        for (service, wish, reply) in orders.rollouts {
+            let answer = match wish {
+                RolloutWish::Restart => self.restart_pods(&service),
+                RolloutWish::Rollback => self.roll_back(&service),
+            };
+            let _ = reply.send(answer);
         }
         // The caller may have lost patience.
         for call in orders.calls {

@@ -24,7 +24,9 @@ use super::identities::new_hop_key;
 use super::leases::{Leases, SeatId};
 use super::limits::LimitKeeper;
 use super::logs::{LogOptions, LogSink, LogStore};
-use super::order_inbox::{Deletion, LocalSeat, OrderInbox, SeatArrival, SeatChange};
+use super::order_inbox::{
+    Deletion, LocalSeat, OrderInbox, RolloutAnswer, RolloutWish, SeatArrival, SeatChange,
+};
 use super::outbox::PlatformStatus;
 use super::process::ProcessWish;
 use super::starts::Starts;
@@ -112,6 +114,7 @@ impl LocalPlatform {
             troubles: Vec::new(),
             warnings: loaded.warnings.iter().chain(&loaded.absences).cloned().collect(),
             deleted: BTreeMap::new(),
+            rolled_back: BTreeMap::new(),
             loaded,
             logs,
             limits: LimitKeeper::start(control_group.as_deref()),
@@ -162,6 +165,22 @@ impl LocalPlatform {
         let (reply, outcome) = oneshot::channel();
         self.inbox.update(|orders| orders.delete.push((service, reply)));
         outcome.await.unwrap_or(Deletion::Unknown)
+    }
+
+    /// Lets new pods of the same template take over from those of a Service, as after an edit.
+    pub async fn restart_pods(&self, service: RevisionName) -> RolloutAnswer {
+        self.roll_out(service, RolloutWish::Restart).await
+    }
+
+    /// Lets pods of the template before the last edit take over, until the Service's file is written again.
+    pub async fn roll_back(&self, service: RevisionName) -> RolloutAnswer {
+        self.roll_out(service, RolloutWish::Rollback).await
+    }
+
+    async fn roll_out(&self, service: RevisionName, wish: RolloutWish) -> RolloutAnswer {
+        let (reply, outcome) = oneshot::channel();
+        self.inbox.update(|orders| orders.rollouts.push((service, wish, reply)));
+        outcome.await.unwrap_or(RolloutAnswer::Unknown)
     }
 
     /// The longest that a pod's requests may take once everything is to end.

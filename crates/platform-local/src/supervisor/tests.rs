@@ -284,6 +284,35 @@ fn a_pod_may_drain_for_as_long_as_was_allowed_when_it_started() {
 }
 
 #[test]
+fn a_restart_replaces_pods_one_by_one_and_an_edit_of_settings_does_not_undo_it() {
+    let mut world = World::with_pods(2);
+    assert_eq!(world.fleet.renew_pods(&revision("app"), world.now), TargetPresence::Yes);
+    world.carry_out();
+    assert_eq!(world.done(), ["start app-00002-0003 one"], "one first, as after an edit");
+    let mut edited = service("app", "one");
+    edited.settings.min_scale = Some(PodCount::ONE);
+    world.edit(&[edited]);
+    assert_eq!(world.done(), [""; 0], "it is the same template");
+    world.ready(&pod(2, 3));
+    assert_eq!(world.leaving(), ["app-00001-0002"]);
+    assert_eq!(world.done(), ["start app-00002-0004 one"]);
+    assert_eq!(world.fleet.renew_pods(&revision("other"), world.now), TargetPresence::No);
+}
+
+#[test]
+fn the_template_before_the_last_edit_is_remembered() {
+    let mut world = World::with_pods(1);
+    let former = |world: &World| {
+        world.fleet.former_template(&revision("app")).map(|template| template.app.command.clone())
+    };
+    assert_eq!(former(&world), None);
+    world.edit(&[service("app", "two")]);
+    assert_eq!(former(&world), Some(vec!["one".to_owned()]));
+    world.edit(&[service("app", "one")]);
+    assert_eq!(former(&world), Some(vec!["two".to_owned()]), "a rollback can be rolled back");
+}
+
+#[test]
 fn a_pod_that_nobody_knows_yet_is_ended_without_waiting() {
     let mut world = World::with_pods(1);
     world.scale(3, &[]);
