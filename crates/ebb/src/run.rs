@@ -27,7 +27,9 @@ const LOOKS_EVERY: Duration = Duration::from_millis(200);
 /// Runs the app until asked to stop, or prints its manifest.
 pub(crate) fn run(options: &RunOptions, start_autoscaler: StartAutoscaler) -> anyhow::Result<ExitCode> {
     let name = options.name.clone().unwrap_or_else(|| name_of(&options.command[0]));
-    let manifest = manifest(options, &name);
+    // Beside a manifest relative paths mean its folder, which is not this one when another `ebb up` reads it.
+    let directory = if options.join { Some(std::env::current_dir()?) } else { None };
+    let manifest = manifest(options, &name, directory.as_deref());
     if options.print {
         output::print_line(manifest.trim_end())?;
         return Ok(ExitCode::SUCCESS);
@@ -98,7 +100,7 @@ fn name_of(program: &str) -> String {
 }
 
 /// The manifest of the app. Texts stand in it as JSON, which YAML understands.
-fn manifest(options: &RunOptions, name: &str) -> String {
+fn manifest(options: &RunOptions, name: &str, directory: Option<&Path>) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = format!(
         "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata:\n  name: {}\nspec:\n  template:\n",
@@ -117,6 +119,9 @@ fn manifest(options: &RunOptions, name: &str) -> String {
     }
     let words: Vec<String> = options.command.iter().map(|word| quoted(word)).collect();
     let _ = writeln!(text, "      containers:\n        - command: [{}]", words.join(", "));
+    if let Some(directory) = directory {
+        let _ = writeln!(text, "          workingDir: {}", quoted(&directory.to_string_lossy()));
+    }
     if !options.env.is_empty() {
         text += "          env:\n";
         for (name, value) in &options.env {
@@ -180,7 +185,7 @@ mod tests {
             "sample-app",
             "--a: b",
         ]);
-        let text = manifest(&options, "hello");
+        let text = manifest(&options, "hello", Some(Path::new("/")));
         assert!(text.contains("autoscaling.knative.dev/min-scale: \"1\"") && text.contains("containerConcurrency: 10"), "{text}");
         let loaded = platform_local::load(&ManifestSource::of_text(text.clone(), "example.com"));
         let loaded = loaded.unwrap_or_else(|findings| panic!("{:?}\n{text}", findings.problems));

@@ -24,7 +24,7 @@ pub(crate) struct RunOptions {
     /// The most requests in one pod at once.
     #[arg(long, value_name = "REQUESTS")]
     pub(crate) container_concurrency: Option<u32>,
-    /// A variable of the app's environment, besides those of this shell.
+    /// A variable of the app's environment, besides those of `ebb up`, which without --join is this command.
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) env: Vec<(String, String)>,
     /// An annotation of the template, such as ebb.dev/routing-dwell=5s (docs/configuration.md).
