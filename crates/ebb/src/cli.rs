@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use autoscaler::api_types::LedgerRange;
-use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{
@@ -29,8 +29,8 @@ pub(crate) use simulation::{
     LengthOptions, ScenarioOptions, SimulateArguments, SimulateOptions, SimulationOrder, VariantOption,
     WaitObjective, WaitQuantile,
 };
-use values::duration;
-pub(crate) use values::{TakeOverTarget, TokenGroup};
+use values::{duration, gateway_name};
+pub(crate) use values::{GatewayName, TakeOverTarget, TokenGroup};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]
@@ -208,9 +208,24 @@ pub(crate) struct AutoscaleOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportOptions {
-    /// What to import; "-" is standard input.
+    /// What to import; a directory means all *.yaml, *.yml and *.json in it, "-" standard input.
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
+    /// What is printed: annotations, or of a Knative Service whole objects for a cluster.
+    #[arg(long, value_name = "FORM", default_value = "annotations")]
+    pub(crate) to: ImportTarget,
+    /// With --to kubernetes: the Gateway to which an HTTPRoute leads the Service's host.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = gateway_name)]
+    pub(crate) gateway: Option<GatewayName>,
+}
+
+/// What `ebb import` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportTarget {
+    /// Annotations that mean the same.
+    Annotations,
+    /// A Deployment, a Service and, with --gateway, an HTTPRoute.
+    Kubernetes,
 }
 
 #[derive(Debug, Args)]

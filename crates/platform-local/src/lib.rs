@@ -18,7 +18,7 @@ mod watch;
 pub use front_door::{CertifiedNames, FrontDoor, FrontTlsDoor};
 pub use manifest::{
     ForeignKinds, LoadedManifest, ManifestSource, NotYaml, ServiceAddress, TextPlace, Trouble, YamlKey,
-    YamlNode, YamlValue, load, read_yaml,
+    YamlNode, YamlValue, items, load, manifests_in, place_of, read_yaml, text_of, tree_of,
 };
 pub use memory::pods_that_fit;
 pub use pod::pod_main;

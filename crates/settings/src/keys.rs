@@ -11,6 +11,9 @@ pub const ANNOTATION_PREFIXES: [&str; 2] = ["autoscaling.knative.dev/", "ebb.dev
 /// under another prefix.
 pub const PROGRESS_DEADLINE_ANNOTATION: &str = "serving.knative.dev/progress-deadline";
 
+/// Which class scales a revision.
+pub const CLASS_ANNOTATION: &str = "autoscaling.knative.dev/class";
+
 /// How long requests that have no timeout may take in a pod that leaves.
 pub const DRAIN_LIMIT_ANNOTATION: &str = "ebb.dev/drain-limit";
 
@@ -53,7 +56,7 @@ macro_rules! keys {
 keys! {
     /// Annotations of a pod template.
     annotation:
-    CLASS = "autoscaling.knative.dev/class";
+    CLASS = super::CLASS_ANNOTATION;
     METRIC = "autoscaling.knative.dev/metric";
     AGGREGATION = "autoscaling.knative.dev/metric-aggregation-algorithm",
         formerly "autoscaling.knative.dev/metricAggregationAlgorithm";

@@ -36,15 +36,15 @@ mod tests;
 mod vectors;
 
 pub use annotations::{
-    SeparateDocument, drain_limit, ignored_user_agents, is_unknown_annotation, misplaced_annotations,
-    progress_deadline,
+    SeparateDocument, drain_limit, ignored_user_agents, is_unknown_annotation, lacks_unit,
+    misplaced_annotations, progress_deadline,
 };
 pub use class::Class;
 pub use cluster::{ClusterConfig, is_unknown_config_key};
 pub use count_schedule::{check_schedule_bounds, read_count_schedule};
 pub use hourly_price::{Currency, HourlyPrice};
 pub use keys::{
-    ANNOTATION_PREFIXES, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, HOSTS_ANNOTATION,
+    ANNOTATION_PREFIXES, CLASS_ANNOTATION, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, HOSTS_ANNOTATION,
     IGNORE_USER_AGENTS_ANNOTATION, PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
 pub use metric::Metric;

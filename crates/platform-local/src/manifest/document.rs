@@ -35,7 +35,7 @@ pub(super) enum DocumentKind {
 }
 
 /// The documents in a document: `kubectl get -o yaml` wraps several in a `List`.
-pub(super) fn items(document: YamlNode) -> Vec<YamlNode> {
+pub fn items(document: YamlNode) -> Vec<YamlNode> {
     if document.field("kind").and_then(YamlNode::text) != Some("List") {
         return vec![document];
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use runtime::Observability;
 use settings::{
-    ANNOTATION_PREFIXES, ClusterConfig, HOSTS_ANNOTATION, PROGRESS_DEADLINE_ANNOTATION,
+    ANNOTATION_PREFIXES, CLASS_ANNOTATION, ClusterConfig, HOSTS_ANNOTATION, PROGRESS_DEADLINE_ANNOTATION,
     PROGRESS_DEADLINE_DEFAULT, RevisionSettings, SeparateDocument, misplaced_annotations, progress_deadline,
 };
 use vocabulary::{Problem, RevisionName};
@@ -314,10 +314,20 @@ fn read_settings(
         }
         Err(problems) => {
             refuse_all(problems, annotations, report);
+            refuse_all(foreign_class(&all, owner.cluster), annotations, report);
             let document = document.map(|separate| Box::new(separate.document.clone()));
             RevisionSettings { document, ..RevisionSettings::default() }
         }
     }
+}
+
+/// The problem of a class that nothing here runs, of annotations that are refused for something else: both
+/// are told at once.
+fn foreign_class(annotations: &BTreeMap<String, String>, cluster: &ClusterConfig) -> Option<Problem> {
+    let class = annotations.iter().filter(|(key, _)| *key == CLASS_ANNOTATION);
+    let alone = class.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let checked = RevisionSettings::read(&alone, cluster, None).ok()?.value;
+    checked.class.is_some().then(|| checked.require_class_of_ours(cluster).err()).flatten()
 }
 
 fn read_progress_deadline(annotations: &WrittenAnnotations<'_>, report: &mut Report) -> Duration {
