@@ -16,6 +16,8 @@ use crate::cli::GatewayName;
 const PORT_DEFAULT: i64 = 8080;
 /// The port of the Service, at which clients call it.
 const SERVICE_PORT: i64 = 80;
+/// The whole time of a request where a Knative Service says nothing, in seconds; here there is no default.
+const TIMEOUT_DEFAULT: i64 = 300;
 /// The domain of hosts in Knative's default configuration.
 const DOMAIN: &str = "example.com";
 /// Fields of a Knative pod that are annotations of a pod template here, each with its unit.
@@ -94,7 +96,8 @@ fn template(document: &DocumentNode, name: &str, port: i64) -> DocumentNode {
 /// The limits of a pod's queue-proxy. Zero means none, which is the default of the number of requests.
 fn limits(document: &DocumentNode) -> impl Iterator<Item = (String, DocumentNode)> + '_ {
     LIMITS.iter().filter_map(|(field, annotation, unit)| {
-        let number = number_at(document, &["spec", "template", "spec", field])?;
+        let written = number_at(document, &["spec", "template", "spec", field]);
+        let number = written.or((*field == "timeoutSeconds").then_some(TIMEOUT_DEFAULT))?;
         Some(((*annotation).to_owned(), text(&format!("{number}{unit}"))))
     })
 }
