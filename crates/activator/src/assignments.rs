@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use vocabulary::{ActivatorWord, BootId, HeadSizeLimit, RevisionName, Timestamp};
 
 use crate::context::{Context, random_number};
+use crate::host_search;
 use crate::shared_revision::{RevisionHandle, SharedRevision};
 
 /// What an event asks of the thread of the links.
@@ -84,9 +85,11 @@ impl Assignments {
         }
     }
 
-    /// The revision behind a host: lower case, without port.
+    /// The revision behind a host: lower case, without port; empty for a request without one. The host itself
+    /// wins over a wildcard.
     pub(crate) fn find(&self, host: &str) -> Option<Arc<SharedRevision>> {
-        self.by_host.get(host).map(|entry| Arc::clone(entry.value()))
+        let at = |host: &str| self.by_host.get(host).map(|entry| Arc::clone(entry.value()));
+        at(host).or_else(|| host_search::stand_ins(host).find_map(|host| at(&host)))
     }
 
     /// How large the head of a request may be while its revision is not known.

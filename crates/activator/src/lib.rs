@@ -15,6 +15,7 @@ mod context;
 mod forward;
 mod forwarders;
 mod held;
+mod host_search;
 mod link;
 mod link_certificates;
 mod metering;

@@ -171,7 +171,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
         workers: config.workers,
         limits: Limits { unread_memory: memory, ..Limits::default() },
         clock,
-        connections: metrics.connection_budget(runtime::raise_descriptor_limit().present),
+        connections: metrics.connection_budget(runtime::raise_descriptor_limit().told().present),
         metrics,
         reporting: config.reporting.follow(),
         log_format: LogFormat::Text,

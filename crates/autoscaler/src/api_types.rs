@@ -136,6 +136,10 @@ pub struct RevisionSummary {
     /// In shadow: how decisions compare with the count that there is; absent where they are carried out.
     #[serde(default)]
     pub shadow: Option<ShadowView>,
+    /// Why the count is left alone without `ebb.dev/shadow`: `paused`, or the other autoscaler that decides
+    /// about it; absent otherwise.
+    #[serde(default)]
+    pub left_alone: Option<String>,
     /// What is counted: `concurrency` or `rps`.
     pub metric: String,
     /// The average over the stable window, of the whole revision; absent without data.
@@ -249,7 +253,7 @@ pub struct RevisionDetail {
     pub hosts: Vec<String>,
     /// The most requests in one pod at once; 0 means no limit.
     pub container_concurrency: u32,
-    /// The least number of pods; 0 lets the revision sleep.
+    /// The least number of pods by the settings; 0 lets the revision sleep.
     pub min_scale: PodCount,
     /// The upper bound; absent when there is none.
     pub max_scale: Option<PodCount>,
@@ -286,8 +290,12 @@ pub struct PlatformTermsView {
     pub may_write: bool,
     /// Whether traffic can arrive at all.
     pub reachable: bool,
-    /// The least count, because of clients that only pods serve; 0 for none.
+    /// The least count, whatever `min_scale` says; 0 for none.
     pub floor: PodCount,
+    /// Why there is a floor: `given_back`, `abandoned`, `bypass` or `invalid_annotations`; absent without
+    /// one.
+    #[serde(default)]
+    pub floor_cause: Option<String>,
     /// Why no request waits for a pod while there is none; absent while a wait may help.
     pub hold: Option<String>,
 }
@@ -295,7 +303,7 @@ pub struct PlatformTermsView {
 impl Default for PlatformTermsView {
     /// The terms of a platform that holds nothing back.
     fn default() -> Self {
-        Self { may_write: true, reachable: true, floor: PodCount::ZERO, hold: None }
+        Self { may_write: true, reachable: true, floor: PodCount::ZERO, floor_cause: None, hold: None }
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use orchestration::{
     ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings, Order, OrderOutcome,
-    PlatformFact, PlatformOrder, ReleaseProof,
+    PlatformFact, PlatformOrder, PodReach, ReleaseProof,
 };
 use platform::{MetricQuestion, Platform, Subscription};
 use recording::RecordInput;
@@ -18,7 +18,7 @@ use runtime::{Clock, wall_time};
 use scaling::Decision;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use vocabulary::{Ownership, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Ownership, ReplicaName, RevisionName, Routing, Timestamp};
 
 use crate::api::{HealthCheck, LoopHealth};
 use crate::config::AutoscalerConfig;
@@ -233,7 +233,8 @@ impl EventLoop {
     fn ownership_changed(&self, ownership: &Ownership) {
         let buckets: Vec<u16> = ownership.epochs.keys().map(|bucket| bucket.0).collect();
         if ownership.buckets > 1 {
-            tracing::info!(owner = %self.name, ?buckets, of = ownership.buckets, "owns buckets");
+            let owned = buckets.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+            tracing::info!(owner = %self.name, buckets = owned, of = ownership.buckets, "owns buckets");
         }
         self.metrics.owns(&self.name, buckets.len());
     }
@@ -372,7 +373,11 @@ impl EventLoop {
                 tracing::info!(%revision, desired = to.value(), ready, reason, "scaling");
             }
             Order::Route { revision, routing, .. } => {
-                tracing::info!(%revision, ?routing, "request path ordered");
+                let path = match routing {
+                    Routing::Direct => "past the activators",
+                    Routing::ThroughActivator => "through activators",
+                };
+                tracing::info!(%revision, path, "request path ordered");
             }
             Order::ReleasePod { pod, proof } => {
                 self.metrics.released(*proof);
@@ -384,7 +389,8 @@ impl EventLoop {
                 tracing::debug!(%pod, ?state, detail, "pod state");
             }
             Order::NotePodReach { pod, reach } => {
-                tracing::info!(%pod, ?reach, "reach of a pod changed");
+                let is_reachable = *reach == PodReach::Reachable;
+                tracing::info!(%pod, is_reachable, "reach of a pod changed");
             }
             Order::NoteDrained { pod, .. } => tracing::debug!(%pod, "drained"),
             Order::ReleaseEntrance { .. } | Order::Tell { .. } => {}

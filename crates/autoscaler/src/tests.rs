@@ -17,7 +17,7 @@ use orchestration::{
 use platform::{Seat, Subscription};
 use runtime::{Clock, MetricsRegistry};
 use scaling::{PodPhase, RevisionOrigin};
-use settings::{ClusterConfig, RevisionSettings};
+use settings::{ClusterConfig, FloorCause, RevisionSettings};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -205,6 +205,7 @@ pub(crate) fn revision(wanted: u32) -> Arc<RevisionFacts> {
         may_write: true,
         reachable: true,
         floor: PodCount::ZERO,
+        floor_cause: FloorCause::default(),
         hold: None,
         origin: RevisionOrigin::Found,
         template: "hello-00001".to_owned(),

@@ -34,6 +34,9 @@ pub(crate) struct OwnedSeries {
     pub(crate) series: SeriesView,
 }
 
+/// The reason of a count that is left alone by the annotation `ebb.dev/paused`.
+const PAUSED: &str = "paused";
+
 /// Names in an answer of those to whom no link is up. A person looks at one of them first.
 const NAMES_MAX: usize = 10;
 
@@ -102,7 +105,7 @@ pub(crate) fn detail(
         summary: summary(&view, &snapshot.owner, output),
         hosts: view.facts().hosts(),
         container_concurrency: view.facts().container_concurrency,
-        min_scale: view.spec().min_scale,
+        min_scale: view.spec().min_by_settings(),
         max_scale: view.spec().max_scale,
         platform: platform_view(view.facts()),
         hpa: view.hpa_report().map(|report| hpa_view(report, now)),
@@ -198,6 +201,7 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
         metrics: view.metrics_beside_targets().map(str::to_owned),
         other_autoscaler: facts.other_autoscaler.as_ref().map(other_autoscaler_view),
         shadow: status.shadow.map(|shadow| shadow_view(&shadow, view.now())),
+        left_alone: left_alone(facts),
         metric: word(&view.spec().metric),
         stable_value: status.stable_value,
         panic_value: status.panic_value,
@@ -211,6 +215,14 @@ fn summary(view: &RevisionView<'_>, owner: &ReplicaName, output: AppOutput) -> R
         links: Some(link_tally_view(view.links())),
         owner: owner_view(view, owner),
     }
+}
+
+/// Why the count is left alone although the revision is not in shadow by a person's wish.
+fn left_alone(facts: &RevisionFacts) -> Option<String> {
+    if facts.settings.paused == Some(true) {
+        return Some(PAUSED.to_owned());
+    }
+    facts.hold.clone().filter(|_| !facts.may_write)
 }
 
 fn prediction_view(card: &Scorecard) -> PredictionView {
@@ -236,8 +248,14 @@ fn why_not_zero(view: &RevisionView<'_>) -> Option<String> {
 }
 
 fn platform_view(facts: &RevisionFacts) -> PlatformTermsView {
-    let RevisionFacts { may_write, reachable, floor, hold, .. } = facts;
-    PlatformTermsView { may_write: *may_write, reachable: *reachable, floor: *floor, hold: hold.clone() }
+    let RevisionFacts { may_write, reachable, floor, floor_cause, hold, .. } = facts;
+    PlatformTermsView {
+        may_write: *may_write,
+        reachable: *reachable,
+        floor: *floor,
+        floor_cause: (*floor > PodCount::ZERO).then(|| word(floor_cause)),
+        hold: hold.clone(),
+    }
 }
 
 fn shadow_view(shadow: &ShadowStatus, now: Timestamp) -> ShadowView {

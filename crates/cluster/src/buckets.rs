@@ -17,7 +17,7 @@
 //! changed a revision may be in another bucket than before, so the new holder of a bucket has an epoch beyond
 //! those of all buckets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use vocabulary::{BUCKETS_ANNOTATION, Bucket, Epoch, Ownership, ReplicaName, RevisionName, Timestamp};
@@ -57,6 +57,11 @@ pub(crate) struct Buckets {
     bucket_count_mismatch: Option<String>,
     /// Such a mismatch, found since the last look at it.
     new_mismatch: Option<String>,
+    /// The autoscalers that decide about all buckets while this one has none; `None` while it has one, or
+    /// while a bucket has no holder.
+    followed: Option<String>,
+    /// The same, found since the last look at it.
+    new_followed: Option<String>,
     names: LeaseNames,
 }
 
@@ -78,6 +83,8 @@ impl Buckets {
             asked_at: None,
             bucket_count_mismatch: None,
             new_mismatch: None,
+            followed: None,
+            new_followed: None,
             names: LeaseNames::Ebb,
         };
         // The very first write of a Lease says the number of buckets already. From a Lease without it, a
@@ -197,6 +204,7 @@ impl Buckets {
     /// What is to be written now, if anything.
     pub(crate) fn next_write(&mut self, now: Timestamp) -> Option<(AutoscalerLease, LeaseWrite)> {
         self.check_bucket_counts(now);
+        self.check_followed(now);
         self.settle_shares(now);
         let do_counts_agree = self.bucket_count_mismatch.is_none();
         let may_take = self.patience_ends(now).is_none_or(|at| at <= now);
@@ -323,6 +331,22 @@ impl Buckets {
     pub(crate) fn take_mismatch(&mut self) -> Option<ClusterIncident> {
         let mismatch = self.new_mismatch.take()?;
         Some(ClusterIncident::BucketCountsDiffer { buckets: self.count(), mismatch })
+    }
+
+    /// Takes the news that this replica has no bucket, and which others have all.
+    pub(crate) fn take_followed(&mut self) -> Option<ClusterIncident> {
+        self.new_followed.take().map(|owners| ClusterIncident::StandsBy { owners })
+    }
+
+    fn check_followed(&mut self, now: Timestamp) {
+        let holders: BTreeSet<&str> = self.holders(now).collect();
+        let are_all_held = self.holders(now).count() == self.keepers.len();
+        let followed = (are_all_held && !self.is_leaving)
+            .then(|| holders.into_iter().collect::<Vec<_>>().join(", "));
+        if self.followed != followed {
+            self.new_followed.clone_from(&followed);
+            self.followed = followed;
+        }
     }
 
     /// Looks for a live replica that goes by another number of buckets; the first time it is found is news.

@@ -10,6 +10,9 @@
 //! Nothing of this is remembered but what lingers: it follows from the Service and from whether slices of
 //! ours stand, so the next owner goes on where the former one stopped.
 
+use std::fmt;
+
+use settings::FloorCause;
 use vocabulary::{REVISION_ANNOTATION, RevisionName};
 
 use crate::notice::{NO_SELECTOR, Notice, SELECTOR_PRESENT};
@@ -50,9 +53,15 @@ impl Custody {
     /// Whether a pod must be there for it in any case: a request may wait, and no other program would bring
     /// one.
     pub(crate) fn keeps_a_pod(&self) -> bool {
+        self.floor_cause().is_some()
+    }
+
+    /// Why a pod must be there for it in any case; `None` where none must.
+    pub(crate) fn floor_cause(&self) -> Option<FloorCause> {
         match self {
-            Self::GivingBack(_) | Self::Abandoned(_) | Self::Lingering(_) => true,
-            Self::Foreign | Self::Refused(_) | Self::Prepared(_) | Self::Adopted(_) => false,
+            Self::GivingBack(_) | Self::Lingering(_) => Some(FloorCause::GivenBack),
+            Self::Abandoned(_) => Some(FloorCause::Abandoned),
+            Self::Foreign | Self::Refused(_) | Self::Prepared(_) | Self::Adopted(_) => None,
         }
     }
 
@@ -71,6 +80,21 @@ impl Custody {
                 ),
             )),
             Self::Foreign | Self::Adopted(_) | Self::GivingBack(_) | Self::Lingering(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Custody {
+    /// Which program writes the endpoints, in a few words for logs.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => to.write_str("others"),
+            Self::Refused(notice) => write!(to, "others, refused by ebb ({})", notice.reason),
+            Self::Prepared(revision) => write!(to, "Kubernetes, until the selector is removed (then ebb for {revision})"),
+            Self::Adopted(revision) => write!(to, "ebb for {revision}"),
+            Self::GivingBack(revision) => write!(to, "ebb for {revision}, until Kubernetes' own are there"),
+            Self::Abandoned(revision) => write!(to, "ebb for {revision}, without being asked"),
+            Self::Lingering(revision) => write!(to, "Kubernetes, a moment after ebb for {revision}"),
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Which Events are to be written, so that people read what happened, and few enough to read?
 //!
 //! The first word about an object and a reason is written at once. What follows within a minute is
-//! counted, and written as one series when the minute is over; the next word begins another Event, with words
-//! of its own. Over all objects, writes are paced, and what waits too long behind others is dropped: an Event
+//! counted, and written when the minute is over: as a series of the first Event, or, of changes of a count, as
+//! an Event that leads from the first count to the last, since the words of an Event cannot be changed. The
+//! next word begins another Event. Over all objects, writes are paced, and what waits too long behind others is dropped: an Event
 //! is a convenience, and what is so stands in the problems.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use std::time::Duration;
 
-use vocabulary::Timestamp;
+use vocabulary::{PodCount, Timestamp};
 
 use crate::notice::Tone;
 
@@ -47,8 +49,36 @@ pub struct EventNote {
     pub action: &'static str,
     /// Whether people have to do something.
     pub tone: Tone,
-    /// What happened, in a sentence for people.
-    pub text: String,
+    /// What happened, for people.
+    pub text: EventText,
+}
+
+/// The words of an Event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventText {
+    /// One sentence.
+    Sentence(String),
+    /// A change of a count, which several within a minute continue.
+    CountChange {
+        /// The count before.
+        from: PodCount,
+        /// The count after.
+        to: PodCount,
+        /// Why, with the reasons of the last change.
+        why: String,
+    },
+}
+
+impl fmt::Display for EventText {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sentence(text) => to.write_str(text),
+            Self::CountChange { from, to: count, why } => {
+                let word = if *count == PodCount::ONE { "pod" } else { "pods" };
+                write!(to, "from {from} to {count} {word}: {why}")
+            }
+        }
+    }
 }
 
 /// What is to be written.
@@ -76,6 +106,26 @@ pub enum EventWrite {
 struct EventSeries {
     name: String,
     count: i32,
+    /// The last change of a count, from the count with which the minute began; `None` for sentences.
+    whole_change: Option<EventNote>,
+}
+
+impl EventSeries {
+    fn of(name: String, note: &EventNote) -> Self {
+        let is_change = matches!(note.text, EventText::CountChange { .. });
+        Self { name, count: 1, whole_change: is_change.then(|| note.clone()) }
+    }
+
+    /// The same happened again.
+    fn add(&mut self, note: &EventNote) {
+        self.count = self.count.saturating_add(1);
+        let Some(whole) = &mut self.whole_change else { return };
+        if let (EventText::CountChange { to, why, .. }, EventText::CountChange { to: last, why: because, .. }) =
+            (&mut whole.text, &note.text)
+        {
+            (*to, *why) = (*last, because.clone());
+        }
+    }
 }
 
 /// All series of the last minute.
@@ -110,16 +160,20 @@ impl EventBook {
         self.end_series(now);
         let key = (note.object.clone(), note.reason);
         if let Some(series) = self.series.get_mut(&key) {
-            series.count = series.count.saturating_add(1);
+            series.add(&note);
             return;
         }
+        let name = self.next_name(&note.object);
+        self.ends.insert((now + SERIES_LASTS, key.0.clone(), key.1));
+        self.series.insert(key, EventSeries::of(name.clone(), &note));
+        self.wait(EventWrite::Create { name, note });
+    }
+
+    fn next_name(&mut self, object: &EventObject) -> String {
         self.numbered += 1;
         // A name of an object has 253 letters at most.
-        let stem: String = note.object.name.chars().take(200).collect();
-        let name = format!("{stem}.{:08x}{:06x}", self.salt & 0xffff_ffff, self.numbered);
-        self.ends.insert((now + SERIES_LASTS, key.0.clone(), key.1));
-        self.series.insert(key, EventSeries { name: name.clone(), count: 1 });
-        self.wait(EventWrite::Create { name, note });
+        let stem: String = object.name.chars().take(200).collect();
+        format!("{stem}.{:08x}{:06x}", self.salt & 0xffff_ffff, self.numbered)
     }
 
     /// What may be written now.
@@ -158,8 +212,14 @@ impl EventBook {
             && let Some((_, object, reason)) = self.ends.pop_first()
         {
             let Some(series) = self.series.remove(&(object.clone(), reason)) else { continue };
-            if series.count > 1 {
-                self.wait(EventWrite::Count { name: series.name, object, count: series.count });
+            let EventSeries { name, count, whole_change } = series;
+            match whole_change {
+                _ if count == 1 => {}
+                Some(note) => {
+                    let name = self.next_name(&object);
+                    self.wait(EventWrite::Create { name, note });
+                }
+                None => self.wait(EventWrite::Count { name, object, count }),
             }
         }
     }
@@ -189,16 +249,35 @@ mod tests {
             name: name.to_owned(),
             uid: "u".to_owned(),
         };
-        EventNote { object, reason, action: "Scale", tone: Tone::Normal, text: text.to_owned() }
+        let text = EventText::Sentence(text.to_owned());
+        EventNote { object, reason, action: "Scale", tone: Tone::Normal, text }
     }
 
     fn written(book: &mut EventBook, now: Timestamp) -> Vec<String> {
         let writes = std::iter::from_fn(|| book.next_write(now));
         let short = |write| match write {
-            EventWrite::Create { note, .. } => note.text,
+            EventWrite::Create { note, .. } => note.text.to_string(),
             EventWrite::Count { count, .. } => format!("x{count}"),
         };
         writes.map(short).collect()
+    }
+
+    fn change(from: u32, to: u32, why: &str) -> EventNote {
+        let text =
+            EventText::CountChange { from: PodCount::new(from), to: PodCount::new(to), why: why.to_owned() };
+        EventNote { text, ..note("hello", "ScaledUp", "") }
+    }
+
+    #[test]
+    fn changes_of_a_minute_are_told_from_where_it_began() {
+        let mut book = EventBook::new(1);
+        for (millis, from, to, why) in [(0, 0, 1, "a request"), (2_000, 1, 4, "more"), (50_000, 4, 8, "most")] {
+            book.note(change(from, to, why), at(millis));
+        }
+        assert_eq!(written(&mut book, at(59_000)), ["from 0 to 1 pod: a request"]);
+        assert_eq!(written(&mut book, at(60_000)), ["from 0 to 8 pods: most"]);
+        book.note(change(8, 9, "again"), at(61_000));
+        assert_eq!(written(&mut book, at(200_000)), ["from 8 to 9 pods: again"], "and once is enough");
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use orchestration::Subject;
 
 use crate::custody::Custody;
+use crate::notice::Tone;
 use crate::resources::ObjectKey;
 
 /// Something that happened, for the log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClusterIncident {
-    /// People have to do something about an object: a notice is new, or the control loop reports it.
+    /// People should know of something about an object: a notice is new, or the control loop reports it.
     Noticed {
         /// The object that the notice is about.
         about: Subject,
@@ -16,6 +17,13 @@ pub enum ClusterIncident {
         reason: &'static str,
         /// What is so, in a sentence for people.
         text: String,
+        /// Whether people have to do something.
+        tone: Tone,
+    },
+    /// This autoscaler owns no bucket: others decide, and it follows them.
+    StandsBy {
+        /// The names of the autoscalers that decide, with commas.
+        owners: String,
     },
     /// A Service's endpoints are written by another than before.
     CustodyChanged {

@@ -50,7 +50,7 @@ pub use buckets::Rights;
 pub use count_writer::CountWrite;
 pub use custody::Custody;
 pub use deletion_hint::DeletionHint;
-pub use event_book::{EventNote, EventObject, EventWrite};
+pub use event_book::{EventNote, EventObject, EventText, EventWrite};
 pub use hop_keys::ClusterKeys;
 pub use incident::ClusterIncident;
 pub use index::Takeover;

@@ -25,6 +25,14 @@ pub enum Tone {
     Warning,
 }
 
+/// Whether people have to do something about what has this reason. A Service on its way to ebb, and clients
+/// that came before it, are steps of every adoption.
+pub(crate) fn tone_of(reason: &str) -> Tone {
+    if [SELECTOR_PRESENT, OPEN_CONNECTIONS].contains(&reason) { Tone::Normal } else { Tone::Warning }
+}
+
+/// Connections from before an adoption keep a count from falling: a word of the control loop.
+const OPEN_CONNECTIONS: &str = "AdoptedConnections";
 /// A Service is served by us from now on.
 pub(crate) const ADOPTED: &str = "Adopted";
 /// A Service names a workload and still has a selector.

@@ -237,6 +237,7 @@ impl ClusterState {
         let mut incidents = std::mem::take(&mut self.incidents);
         incidents.extend(self.index.take_incidents());
         incidents.extend(self.buckets.take_mismatch());
+        incidents.extend(self.buckets.take_followed());
         incidents
     }
 

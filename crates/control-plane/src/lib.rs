@@ -40,7 +40,7 @@ pub fn autoscaler_main() -> ExitCode {
 }
 
 fn run(config: ProgramConfig) -> anyhow::Result<()> {
-    runtime::raise_descriptor_limit();
+    let _ = runtime::raise_descriptor_limit().told();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(config))
 }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use autoscaler::api_types::RevisionList;
+use autoscaler::api_types::{PlatformTermsView, RevisionDetail, RevisionList};
 use k8s_openapi::api::core::v1::Service;
 
 use crate::cli::AdoptOptions;
@@ -20,6 +20,9 @@ use crate::output;
 const REFUSED_AFTER: Duration = Duration::from_secs(5);
 /// In what the autoscaler says of a Service that waits for its selector to go, and of no other.
 const PREPARED: &str = "once spec.selector is removed";
+
+/// The cause of a floor for a minute after a Service was given back.
+const GIVEN_BACK: &str = "given_back";
 
 pub(crate) fn run(options: &AdoptOptions) -> anyhow::Result<ExitCode> {
     crate::up::runtime()?.block_on(async {
@@ -73,7 +76,7 @@ async fn prepared(
 ) -> anyhow::Result<()> {
     let revision = format!("{}/{workload}", name.namespace);
     let mut refused_looks = 0;
-    for _ in 0..looks(patience) {
+    for look in 0..looks(patience) {
         let list = ask(cluster).await?;
         let is_known = list.revisions.iter().any(|one| one.name.as_str() == revision);
         let problems = problems(&list, name);
@@ -81,13 +84,34 @@ async fn prepared(
             problems.into_iter().partition(|problem| problem.contains(PREPARED));
         match (is_known && !waits.is_empty(), against.is_empty()) {
             (true, true) => return Ok(()),
-            (_, true) => refused_looks = 0,
+            (_, true) => {
+                refused_looks = 0;
+                // Most Services are prepared by the second look.
+                if look == 1 {
+                    tell_of_wait(cluster, &revision).await?;
+                }
+            }
             (_, false) if refused_looks >= looks(REFUSED_AFTER) => bail!("{}", against.join("; ")),
             (_, false) => refused_looks += 1,
         }
         tokio::time::sleep(LOOKS_EVERY).await;
     }
     bail!("the autoscaler has not prepared it within {patience:?}; `ebb check` says whether it works")
+}
+
+/// Says why the autoscaler is not ready yet, if it says so itself.
+async fn tell_of_wait(cluster: &Cluster, revision: &str) -> anyhow::Result<()> {
+    let detail: anyhow::Result<RevisionDetail> = cluster.get(&format!("/v1/revisions/{revision}")).await;
+    match detail.ok().and_then(|detail| wait_in_words(&detail.platform)) {
+        Some(wait) => output::print_line(&wait),
+        None => Ok(()),
+    }
+}
+
+fn wait_in_words(terms: &PlatformTermsView) -> Option<String> {
+    (terms.floor_cause.as_deref() == Some(GIVEN_BACK)).then(|| {
+        "waits until a minute after the Service was given back: until then clients may still come by the former way".to_owned()
+    })
 }
 
 /// Waits until ebb's endpoints stand alone.
@@ -118,4 +142,20 @@ pub(crate) fn appended(problems: &[String]) -> String {
 pub(crate) fn problems(list: &RevisionList, name: &ServiceName) -> Vec<String> {
     let prefix = format!("Service {}/{}: ", name.namespace, name.name);
     list.problems.iter().filter(|problem| problem.starts_with(&prefix)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adoption_within_a_minute_of_a_release_says_what_it_waits_for() {
+        let terms = |cause: Option<&str>| PlatformTermsView {
+            floor_cause: cause.map(str::to_owned),
+            ..PlatformTermsView::default()
+        };
+        assert_eq!(wait_in_words(&terms(None)), None);
+        assert_eq!(wait_in_words(&terms(Some("bypass"))), None);
+        assert!(wait_in_words(&terms(Some("given_back"))).is_some_and(|text| text.contains("a minute")));
+    }
 }

@@ -3,6 +3,7 @@
 mod api;
 mod cluster;
 mod replaying;
+mod running;
 mod serving;
 pub(crate) mod simulation;
 mod values;
@@ -20,6 +21,7 @@ pub(crate) use cluster::{
     RecordCommand, RecordSaveOptions, ReleaseOptions,
 };
 pub(crate) use replaying::{RecordMoment, ReplayOptions};
+pub(crate) use running::RunOptions;
 pub(crate) use serving::{
     InstallOptions, LogStyle, ManifestOptions, ReadingOptions, RecordOptions, TlsMode, TlsOptions, UpOptions,
 };
@@ -27,8 +29,8 @@ pub(crate) use simulation::{
     LengthOptions, ScenarioOptions, SimulateArguments, SimulateOptions, SimulationOrder, VariantOption,
     WaitObjective, WaitQuantile,
 };
-use values::duration;
-pub(crate) use values::{TakeOverTarget, TokenGroup};
+use values::{duration, gateway_name};
+pub(crate) use values::{GatewayName, TakeOverTarget, TokenGroup};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]
@@ -62,9 +64,12 @@ impl Cli {
             | CliCommand::Release(_)
             | CliCommand::Check(_)
             | CliCommand::Up(_)
+            | CliCommand::Run(_)
             | CliCommand::Logs(_)
+            | CliCommand::Names(_)
             | CliCommand::Lint(_)
             | CliCommand::Restart(_)
+            | CliCommand::Rollback(_)
             | CliCommand::Token(_)
             | CliCommand::Delete(_)
             | CliCommand::Autoscale(_)
@@ -98,6 +103,8 @@ const PLUGIN: &str = "kubectl-ebb";
 pub(crate) enum CliCommand {
     /// Run Knative Services on this machine, scaled with their traffic.
     Up(Box<UpOptions>),
+    /// Run one app without a manifest, scaled with its traffic, at a free port of this machine.
+    Run(Box<RunOptions>),
     /// Show each revision: how many pods it has and why, and what serves it.
     Get(GetOptions),
     /// Show why a revision has the number of pods it has, and why not zero.
@@ -121,8 +128,11 @@ pub(crate) enum CliCommand {
     Check(CheckOptions),
     /// Check manifests and configuration without running them.
     Lint(LintOptions),
-    /// Rebuild a part of a running `ebb up` from nothing while pods and traffic live on.
+    /// Let new pods take over from those of a Service, or rebuild a part of a running `ebb up` from nothing
+    /// while pods and traffic live on.
     Restart(RestartOptions),
+    /// Let pods of the template before the last edit take over from those of a Service.
+    Rollback(RollbackOptions),
     /// Show in which file a running `ebb up` keeps the token of its API. Commands read it themselves.
     Token(TokenOptions),
     /// Remove a Service from a running `ebb up`: its pods drain. It stays removed until its file is next
@@ -156,6 +166,9 @@ pub(crate) enum CliCommand {
     Man(ManOptions),
     /// A small web app to try ebb with: GET /?sleep=MS&prime=N&bloat=MB.
     SampleApp,
+    /// The names of all revisions, for shells that complete them.
+    #[command(hide = true)]
+    Names(ApiOptions),
     /// One pod; started by `ebb up`.
     #[command(hide = true)]
     Pod(PodOptions),
@@ -200,9 +213,24 @@ pub(crate) struct AutoscaleOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportOptions {
-    /// What to import; "-" is standard input.
+    /// What to import; a directory means all *.yaml, *.yml and *.json in it, "-" standard input.
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) files: Vec<PathBuf>,
+    /// What is printed: annotations, or of a Knative Service whole objects for a cluster.
+    #[arg(long, value_name = "FORM", default_value = "annotations")]
+    pub(crate) to: ImportTarget,
+    /// With --to kubernetes: the Gateway to which an HTTPRoute leads the Service's host.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = gateway_name)]
+    pub(crate) gateway: Option<GatewayName>,
+}
+
+/// What `ebb import` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportTarget {
+    /// Annotations that mean the same.
+    Annotations,
+    /// A Deployment, a Service and, with --gateway, an HTTPRoute.
+    Kubernetes,
 }
 
 #[derive(Debug, Args)]
@@ -320,13 +348,24 @@ pub(crate) struct TokenOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestartOptions {
-    /// The part that is rebuilt.
-    pub(crate) part: Part,
+    /// The Service whose pods are replaced, as namespace/kind/name or any unambiguous suffix of it; or the part
+    /// that is rebuilt: autoscaler or activator. A Service of such a name is service/autoscaler.
+    #[arg(value_name = "SERVICE|autoscaler|activator")]
+    pub(crate) target: String,
     #[command(flatten)]
     pub(crate) api: ApiOptions,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Args)]
+pub(crate) struct RollbackOptions {
+    /// namespace/kind/name, or any unambiguous suffix of it.
+    pub(crate) revision: String,
+    #[command(flatten)]
+    pub(crate) api: ApiOptions,
+}
+
+/// A part of `ebb up` that can be rebuilt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The control loop; counts and traffic stay as they are meanwhile.
     Autoscaler,

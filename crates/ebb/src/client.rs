@@ -64,16 +64,17 @@ impl UpClient {
             .with_context(|| format!("{}{path} did not answer within {PATIENCE:?}", self.url))?
     }
 
-    /// `GET path`, handed out line by line as it comes, however long that takes.
+    /// `GET path`, handed out line by line as it comes, however long that takes. Returns how the answer ended.
     pub(crate) async fn lines(
         &self,
         path: &str,
         mut take: impl FnMut(&str) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<StreamEnd> {
         let mut begun = Vec::new();
         let mut body = self.open(Method::GET, path).await?;
         while let Some(frame) = body.frame().await {
-            let frame = frame.with_context(|| format!("reading {}{path}", self.url))?;
+            // The program at the other end has ended, or the way to it.
+            let Ok(frame) = frame else { return Ok(StreamEnd::CutShort) };
             let Ok(data) = frame.into_data() else { continue };
             begun.extend_from_slice(&data);
             while let Some(end) = begun.iter().position(|byte| *byte == b'\n') {
@@ -81,7 +82,7 @@ impl UpClient {
                 take(String::from_utf8_lossy(&line[..end]).as_ref())?;
             }
         }
-        Ok(())
+        Ok(StreamEnd::Whole)
     }
 
     /// The address of the pages for a browser, with the token behind `#` where this user may read it.
@@ -140,6 +141,15 @@ impl UpClient {
             Err(TokenFileProblem::Unusable(why)) => TokenSearch::Unusable(why),
         })
     }
+}
+
+/// How an answer ended that was read line by line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamEnd {
+    /// It came to its end.
+    Whole,
+    /// The connection ended before.
+    CutShort,
 }
 
 /// The outcome of a search for an API's token.

@@ -73,7 +73,9 @@ fn text(detail: &RevisionDetail) -> String {
     lines.extend(detail.summary.url.iter().map(|url| format!("  url        {url}")));
     lines.push(zero(detail));
     lines.extend(now.prediction.as_ref().map(prediction));
-    lines.extend(platform(&detail.platform).into_iter().map(|terms| format!("  platform   {terms}")));
+    lines.extend(left_alone(now).map(|why| format!("  left alone {why}")));
+    let is_said = now.left_alone.is_some();
+    lines.extend(platform(&detail.platform, is_said).into_iter().map(|terms| format!("  platform   {terms}")));
     if let Some(why) = &now.why_not_ready {
         lines.push(format!("  not ready  {why}"));
     }
@@ -104,11 +106,22 @@ fn text(detail: &RevisionDetail) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What the platform changes of what annotations and ConfigMap ask for, a line each.
-fn platform(terms: &PlatformTermsView) -> Vec<String> {
-    let PlatformTermsView { may_write, reachable, floor, hold } = terms;
+/// Why what is decided is not done: a person's wish, or another autoscaler.
+fn left_alone(now: &RevisionSummary) -> Option<String> {
+    now.shadow.as_ref()?;
+    Some(match now.left_alone.as_deref() {
+        Some("paused") => "it is paused (ebb.dev/paused): the decisions below are not carried out".to_owned(),
+        Some(other) => format!("{other}: the decisions below are not carried out"),
+        None => "it is in shadow: the decisions below are not carried out".to_owned(),
+    })
+}
+
+/// What the platform changes of what annotations and ConfigMap ask for, a line each. Why the count is not
+/// written may have been said already.
+fn platform(terms: &PlatformTermsView, is_left_alone: bool) -> Vec<String> {
+    let PlatformTermsView { may_write, reachable, floor, floor_cause, hold } = terms;
     let mut lines = Vec::new();
-    if !may_write {
+    if !may_write && !is_left_alone {
         lines.push("the count is not ours to write, whatever annotations say".to_owned());
     }
     if !reachable {
@@ -116,12 +129,23 @@ fn platform(terms: &PlatformTermsView) -> Vec<String> {
     }
     if *floor > PodCount::ZERO {
         let pods = if *floor == PodCount::ONE { "pod" } else { "pods" };
-        lines.push(format!(
-            "keeps at least {floor} {pods} for clients that only pods serve, whatever min-scale says"
-        ));
+        let why = floor_in_words(floor_cause.as_deref());
+        lines.push(format!("keeps at least {floor} {pods}, whatever min-scale says: {why}"));
     }
     lines.extend(hold.iter().map(|hold| format!("no request waits for a pod at zero: {hold}")));
     lines
+}
+
+/// Why a platform has a floor. One that this version does not know is shown as it came.
+fn floor_in_words(cause: Option<&str>) -> &str {
+    match cause {
+        Some("given_back") => "a Service was given back, and for a minute clients may still come through ebb",
+        Some("abandoned") => "its Service has no selector, so no other program than ebb can serve it",
+        Some("bypass") => "a Service leads clients to its pods past ebb",
+        Some("invalid_annotations") => "the annotations of the workload are invalid",
+        Some(other) => other,
+        None => "clients are served by its pods alone",
+    }
 }
 
 /// Why starts wait for a core, and the key by which fewer would.
@@ -164,7 +188,7 @@ fn asked(asked: &AskedMetricView) -> String {
     let AskedMetricView { metric, query, answer } = asked;
     match query {
         Some(query) => format!("  asked      {metric}: {query} -> {answer}"),
-        None => format!("  asked      {metric}: {answer}"),
+        None => format!("  not asked  {metric}: {answer}"),
     }
 }
 
@@ -294,26 +318,58 @@ fn age(milliseconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use autoscaler::api_types::ShadowView;
+
     use super::*;
 
     #[test]
     fn the_terms_of_the_platform_are_told_from_settings() {
-        assert_eq!(platform(&PlatformTermsView::default()), [""; 0]);
+        assert_eq!(platform(&PlatformTermsView::default(), false), [""; 0]);
         let held = PlatformTermsView {
             may_write: false,
             reachable: false,
             floor: PodCount::new(2),
+            floor_cause: Some("given_back".to_owned()),
             hold: Some("HorizontalPodAutoscaler hello decides its count".to_owned()),
         };
         assert_eq!(
-            platform(&held),
+            platform(&held, false),
             [
                 "the count is not ours to write, whatever annotations say",
                 "no traffic can arrive, so the settings keep no pod",
-                "keeps at least 2 pods for clients that only pods serve, whatever min-scale says",
+                "keeps at least 2 pods, whatever min-scale says: a Service was given back, and for a minute clients may still come through ebb",
                 "no request waits for a pod at zero: HorizontalPodAutoscaler hello decides its count",
             ]
         );
+    }
+
+    #[test]
+    fn a_metric_that_could_not_be_asked_for_is_not_called_asked() {
+        let of = |query: Option<&str>, answer: &str| {
+            asked(&AskedMetricView {
+                metric: "cpu".to_owned(),
+                query: query.map(str::to_owned),
+                answer: answer.to_owned(),
+            })
+        };
+        assert_eq!(
+            of(Some("GET /apis/metrics"), "no metrics server: 404"),
+            "  asked      cpu: GET /apis/metrics -> no metrics server: 404"
+        );
+        assert_eq!(of(None, "set prometheus-url"), "  not asked  cpu: set prometheus-url");
+    }
+
+    #[test]
+    fn a_count_that_is_left_alone_is_called_by_its_cause() {
+        let mut now = crate::get::summary_for_tests("shop/deployment/hello");
+        assert_eq!(left_alone(&now), None);
+        let compared = ShadowView { compared_ms: 9, compared: 1, differed: 0, differs_ms: None, last_difference: None };
+        now.shadow = Some(compared);
+        assert!(left_alone(&now).is_some_and(|why| why.starts_with("it is in shadow: ")));
+        now.left_alone = Some("paused".to_owned());
+        assert!(left_alone(&now).is_some_and(|why| why.starts_with("it is paused (ebb.dev/paused): ")));
+        let not_ours = PlatformTermsView { may_write: false, ..PlatformTermsView::default() };
+        assert_eq!(platform(&not_ours, true), [""; 0]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{GetOptions, OutputFormat};
 use crate::cluster::problem::ProblemSubject;
 use crate::output;
+use columns::ColumnChoice;
 pub(crate) use values::{first_hop, number};
 
 /// How often `--watch` asks the API.
@@ -25,19 +26,24 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 pub(crate) fn run(options: &GetOptions) -> anyhow::Result<ExitCode> {
     crate::up::runtime()?.block_on(async {
         let api = AutoscalerApi::find(&options.target).await?;
-        show(&ask(&api, options.revision.as_deref()).await?, options)?;
+        let mut choice = ColumnChoice::default();
+        show(&ask(&api, options.revision.as_deref()).await?, options, &mut choice)?;
         if options.watch {
-            return watch(&api, options).await;
+            return watch(&api, options, choice).await;
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-async fn watch(api: &AutoscalerApi, options: &GetOptions) -> anyhow::Result<ExitCode> {
+async fn watch(
+    api: &AutoscalerApi,
+    options: &GetOptions,
+    mut choice: ColumnChoice,
+) -> anyhow::Result<ExitCode> {
     loop {
         tokio::time::sleep(WATCH_EVERY).await;
         match ask(api, options.revision.as_deref()).await {
-            Ok(list) => show(&list, options)?,
+            Ok(list) => show(&list, options, &mut choice)?,
             // It answered before: it is being restarted, or will be.
             Err(error) => output::print_warning(&format!("{error:#}; asking again")),
         }
@@ -77,7 +83,7 @@ pub(crate) fn choose_name<'n>(names: &[&'n RevisionName], wanted: &str) -> anyho
     }
 }
 
-fn show(list: &RevisionList, options: &GetOptions) -> anyhow::Result<()> {
+fn show(list: &RevisionList, options: &GetOptions, choice: &mut ColumnChoice) -> anyhow::Result<()> {
     let width = match options.target.output {
         OutputFormat::Json => return output::print_json(list),
         OutputFormat::Wide => usize::MAX,
@@ -87,7 +93,7 @@ fn show(list: &RevisionList, options: &GetOptions) -> anyhow::Result<()> {
         // Home, and clear what is below: the table stands still instead of scrolling.
         anstream::print!("\x1b[H\x1b[J");
     }
-    output::print_shown(&columns::table(&list.revisions, width))?;
+    output::print_shown(&columns::table(&list.revisions, width, choice))?;
     for name in &list.unanswered {
         output::print_warning(&format!(
             "{name} does not answer; what it decides about may be missing here until another takes over"

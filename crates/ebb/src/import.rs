@@ -4,43 +4,88 @@
 mod cron;
 mod http_add_on;
 mod knative;
+mod kubernetes;
 mod predictive;
 mod result;
 mod scaled_object;
 mod tree;
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use platform_local::{NotYaml, TextPlace, Trouble};
 use settings::hpa::reading::{self, DocumentNode};
 
-use crate::cli::ImportOptions;
+use crate::cli::{ImportOptions, ImportTarget};
 use crate::output;
 use result::{ImportResult, document_annotations, messages};
 use tree::text_at;
 
-/// Prints what each document of the files becomes. Exit code 2 if something cannot be read.
+/// Prints what each document of the files becomes. Exit code 2 if something cannot be read, as of `ebb lint`.
 pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<ExitCode> {
-    let mut is_sound = true;
-    for file in &options.files {
-        let text = read_text(file).with_context(|| format!("reading {}", file.display()))?;
-        let documents: Vec<DocumentNode> = serde_saphyr::from_multiple(&text)
-            .map_err(|error| anyhow::anyhow!("{} is not YAML: {error}", file.display()))?;
-        for document in documents.iter().filter(|document| **document != DocumentNode::Null) {
-            match import(document) {
-                Ok(imported) => output::print_line(imported.text().trim_end())?,
-                Err(problems) => {
-                    is_sound = false;
-                    for problem in problems {
-                        output::print_warning(&format!("{}: {problem}", file.display()));
-                    }
-                }
+    let mut troubles = Vec::new();
+    for file in files_of(&options.files)? {
+        let read = read_text(&file).map_err(|error| trouble(&file, None, format!("cannot be read: {error:#}")));
+        let nodes = read.and_then(|text| {
+            let not_yaml = |found: NotYaml| trouble(&file, found.place, format!("is not YAML: {}", found.message));
+            platform_local::read_yaml(&text).map_err(not_yaml)
+        });
+        let nodes = match nodes {
+            Ok(nodes) => nodes,
+            Err(trouble) => {
+                troubles.push(trouble);
+                continue;
+            }
+        };
+        for node in nodes.into_iter().flat_map(platform_local::items) {
+            match import_as(&platform_local::tree_of(&node), options) {
+                Ok(text) => output::print_line(text.trim_end())?,
+                Err(problems) => troubles.extend(problems.into_iter().map(|problem| {
+                    let place = platform_local::place_of(path_in(&problem), &node);
+                    trouble(&file, Some(place), problem)
+                })),
             }
         }
     }
-    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    troubles.iter().for_each(|trouble| output::print_problem(&trouble.to_string()));
+    Ok(if troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// The text that a document becomes.
+fn import_as(document: &DocumentNode, options: &ImportOptions) -> Result<String, Vec<String>> {
+    match options.to {
+        ImportTarget::Annotations => import(document).map(|imported| imported.text()),
+        ImportTarget::Kubernetes => kubernetes::objects(document, options.gateway.as_ref()),
+    }
+}
+
+/// The files, and those in directories.
+fn files_of(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in named {
+        if path.is_dir() {
+            let found = platform_local::manifests_in(path);
+            let found = found.with_context(|| format!("reading {}", path.display()))?;
+            if found.is_empty() {
+                bail!("{} holds no manifest (*.yaml, *.yml, *.json)", path.display());
+            }
+            files.extend(found);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    Ok(files)
+}
+
+fn trouble(file: &Path, place: Option<TextPlace>, message: String) -> Trouble {
+    Trouble { file: file.to_owned(), place, message }
+}
+
+/// The field that a problem begins with: `spec.maxReplicas is 0` is about `spec.maxReplicas`.
+fn path_in(problem: &str) -> &str {
+    problem.split([' ', ':']).next().unwrap_or_default()
 }
 
 /// The text of a file, or of standard input.
@@ -53,7 +98,7 @@ pub(crate) fn read_text(file: &Path) -> anyhow::Result<String> {
     if file.is_dir() {
         bail!("is a directory; name its files");
     }
-    Ok(std::fs::read_to_string(file)?)
+    Ok(platform_local::text_of(std::fs::read(file)?)?)
 }
 
 fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {

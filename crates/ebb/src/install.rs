@@ -4,6 +4,7 @@
 //! Only files are written (units, manual pages, what shells complete), and which commands come next is said:
 //! the person who runs this may have no right to start services, and wants to look first.
 
+mod access;
 mod certificates;
 mod manuals;
 mod scope;
@@ -20,12 +21,15 @@ use anyhow::{Context, anyhow, bail};
 
 use crate::cli::InstallOptions;
 use crate::{lint, output, up};
+use access::{ExecutablePlace, ServiceUser, copy_executable};
 use manuals::ManualsTask;
 use scope::{ServiceScope, folder_of_user};
 use units::{MARK, StartCondition, TlsFacts, UnitFacts, UnitFile};
 
 /// Where systemd looks for what a machine's administrator writes.
 const SYSTEM_UNITS: &str = "/etc/systemd/system";
+/// Where an executable stays that no package brought.
+const EXECUTABLES: &str = "/usr/local/bin";
 /// Where a package puts the executable.
 const PACKAGED_EXECUTABLE: &str = "/usr/bin/ebb";
 /// Where its service looks for manifests.
@@ -70,7 +74,12 @@ pub(crate) fn run(options: &InstallOptions) -> anyhow::Result<ExitCode> {
         Ok(tls) => tls,
         Err(errors) => return Ok(refuse(&errors)),
     };
-    let units = units::all(&facts(options, manager, tls)?);
+    let place = match place_for_service(options, manager) {
+        Ok(place) => place,
+        Err(errors) => return Ok(refuse(&errors)),
+    };
+    let units = units::all(&facts(options, manager, tls, &place)?);
+    put_executable(options, &place)?;
     for unit in &units {
         let path = directory.join(unit.name);
         if options.dry_run {
@@ -127,6 +136,40 @@ fn refuse_unreachable_token(options: &InstallOptions) -> Result<(), Vec<anyhow::
     }
 }
 
+/// Where the service finds its executable, if its user may run it and read the manifests.
+fn place_for_service(
+    options: &InstallOptions,
+    manager: ServiceScope,
+) -> Result<ExecutablePlace, Vec<anyhow::Error>> {
+    if manager == ServiceScope::User {
+        return Ok(ExecutablePlace::AsItIs);
+    }
+    let user = ServiceUser::of(options.run_as.as_deref()).map_err(|error| vec![error])?;
+    let problems = user.problems_of_files(&options.files);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let directory = options.executable_directory.clone().unwrap_or_else(|| EXECUTABLES.into());
+    let place = this_executable().and_then(|executable| user.place_of(&executable, &directory));
+    place.map_err(|error| vec![error])
+}
+
+/// Copies this executable if it is to be copied, and says so.
+fn put_executable(options: &InstallOptions, place: &ExecutablePlace) -> anyhow::Result<()> {
+    let ExecutablePlace::Copy(copy) = place else { return Ok(()) };
+    let executable = this_executable()?;
+    let verb = if options.dry_run { "would be copied" } else { "copied" };
+    if !options.dry_run {
+        copy_executable(&executable, copy)?;
+    }
+    let (from, to) = (executable.display(), copy.display());
+    output::print_line(&format!("{verb}: {from} to {to}, which the service runs; `ebb install` again updates it"))
+}
+
+fn this_executable() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("finding this executable")
+}
+
 fn next_commands(manager: ServiceScope) -> String {
     let command = manager.command();
     let names = units::NAMES.join(" ");
@@ -141,8 +184,12 @@ fn facts(
     options: &InstallOptions,
     manager: ServiceScope,
     tls: Option<TlsFacts>,
+    place: &ExecutablePlace,
 ) -> anyhow::Result<UnitFacts> {
-    let executable = std::env::current_exe().context("finding this executable")?;
+    let executable = match place {
+        ExecutablePlace::AsItIs => this_executable()?,
+        ExecutablePlace::Copy(copy) => copy.clone(),
+    };
     let absolute = |file: &PathBuf| {
         fs::canonicalize(file).with_context(|| format!("{} cannot be read by a service", file.display()))
     };

@@ -24,11 +24,14 @@ mod ledger;
 mod lint;
 mod logs;
 mod manual;
+mod names;
 mod output;
 mod record;
 mod release;
 mod replay;
 mod restart;
+mod rollback;
+mod run;
 mod sample_app;
 mod shadow;
 mod simulate;
@@ -51,6 +54,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::QueueProxy(_) => return queue_proxy::main_from_env(),
         CliCommand::SampleApp => sample_app::run().map(|()| ExitCode::SUCCESS),
         CliCommand::Up(options) => up::run(*options, start_autoscaler),
+        CliCommand::Run(options) => run::run(&options, start_autoscaler),
         CliCommand::Lint(options) => lint::run(&options),
         CliCommand::Get(options) => get::run(&options),
         CliCommand::Explain(options) => explain::run(&options),
@@ -61,8 +65,10 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Release(options) => release::run(&options),
         CliCommand::Check(options) => check::run(&options),
         CliCommand::Logs(options) => logs::run(&options),
+        CliCommand::Names(options) => names::run(&options),
         CliCommand::Delete(options) => delete::run(&options),
         CliCommand::Restart(options) => restart::run(&options),
+        CliCommand::Rollback(options) => rollback::run(&options),
         CliCommand::Token(options) => token::run(&options),
         CliCommand::Autoscale(options) => autoscale::run(&options),
         CliCommand::Import(options) => import::run(&options),

@@ -2,26 +2,36 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use autoscaler::api_types::RevisionList;
 use serde_json::Value;
 
 use crate::cli::{LogsOptions, OutputFormat};
-use crate::client::UpClient;
+use crate::client::{StreamEnd, UpClient};
 use crate::get::choose;
 use crate::output;
 
 /// Shows what was kept, and then, if asked to, what comes.
 pub(crate) fn run(options: &LogsOptions) -> anyhow::Result<ExitCode> {
     let api = UpClient::new(&options.target.api);
-    crate::up::runtime()?.block_on(async {
+    let end = crate::up::runtime()?.block_on(async {
         let list: RevisionList = api.get("/v1/revisions").await?;
         let name = &choose(&list, &options.revision)?.name;
         let path = format!("/v1/logs/{name}{}", query(options));
         api.lines(&path, |line| show(line, options)).await
     })?;
-    Ok(ExitCode::SUCCESS)
+    match (options.follow, end) {
+        (true, StreamEnd::Whole | StreamEnd::CutShort) => {
+            output::print_warning(FOLLOW_ENDED);
+            Ok(ExitCode::SUCCESS)
+        }
+        (false, StreamEnd::Whole) => Ok(ExitCode::SUCCESS),
+        (false, StreamEnd::CutShort) => bail!("the connection ended before the last line; ask again"),
+    }
 }
+
+/// The last words of `--follow`, which has no other end than that and Ctrl-C.
+const FOLLOW_ENDED: &str = "`ebb up` has ended or was replaced, so no further lines come; ask again once it runs";
 
 fn query(options: &LogsOptions) -> String {
     let since = options.since.map_or_else(String::new, |since| format!("&since_ms={}", since.as_millis()));

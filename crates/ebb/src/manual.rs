@@ -1,27 +1,20 @@
 //! `ebb completion` and `ebb man`: what shells and `man` are told of the command line, made from the same
 //! description that reads it.
 
+mod completion;
+
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::CommandFactory as _;
-use clap_complete::Shell;
 
 use crate::cli::{Cli, CompletionOptions, ManOptions};
-
-const NAME: &str = "ebb";
+pub(crate) use completion::script;
 
 /// Prints the script by which a shell completes commands.
 pub(crate) fn complete(options: &CompletionOptions) -> anyhow::Result<ExitCode> {
     print(script(options.shell).as_bytes())
-}
-
-/// The script by which a shell completes commands.
-pub(crate) fn script(shell: Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
-    String::from_utf8_lossy(&script).into_owned()
 }
 
 /// Prints `ebb(1)`, or writes that and a page for each command.

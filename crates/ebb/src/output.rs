@@ -104,9 +104,13 @@ pub(crate) fn is_terminal() -> bool {
     io::IsTerminal::is_terminal(&io::stdout())
 }
 
-/// How wide a line may be: as wide as the terminal, or as what the classic one was.
+/// How wide a line may be: as wide as the terminal, or as what the classic one was. A program that reads us
+/// gets lines of any length.
 pub(crate) fn width() -> usize {
     const CLASSIC: usize = 80;
+    if !is_terminal() {
+        return usize::MAX;
+    }
     let said = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
     let terminal = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
     terminal.or_else(said).unwrap_or(CLASSIC)

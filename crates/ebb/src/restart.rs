@@ -1,24 +1,60 @@
-//! `ebb restart`: asks a running `ebb up` to rebuild one of its parts.
+//! `ebb restart`: asks a running `ebb up` to rebuild one of its parts, or to let new pods take over from those
+//! of a Service.
 
 use std::process::ExitCode;
 
+use autoscaler::api_types::RevisionList;
 use http::Method;
 
 use crate::cli::{Part, RestartOptions};
 use crate::client::UpClient;
+use crate::get::choose;
+use crate::output;
 
-/// Returns when the new part is at work.
+/// Returns when the new part is at work, or when the first new pod is on its way.
 pub(crate) fn run(options: &RestartOptions) -> anyhow::Result<ExitCode> {
-    let part = name(options.part);
     let api = UpClient::new(&options.api);
-    crate::up::runtime()?.block_on(api.ask(Method::POST, &format!("/v1/restart/{part}")))?;
-    anstream::println!("the {part} was rebuilt");
+    if let Some(part) = part_named(&options.target) {
+        let part = name(part);
+        crate::up::runtime()?.block_on(api.ask(Method::POST, &format!("/v1/restart/{part}")))?;
+        output::print_line(&format!("the {part} was rebuilt"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    order_rollout(&api, &options.target, "restart")
+}
+
+/// Orders that other pods take over from those of a Service: `restart` or `rollback`.
+pub(crate) fn order_rollout(api: &UpClient, wanted: &str, order: &str) -> anyhow::Result<ExitCode> {
+    let said = crate::up::runtime()?.block_on(async {
+        let list: RevisionList = api.get("/v1/revisions").await?;
+        let name = &choose(&list, wanted)?.name;
+        api.ask(Method::POST, &format!("/v1/revisions/{name}/{order}")).await
+    })?;
+    output::print_line(String::from_utf8_lossy(&said).trim_end())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A Service of such a name is meant by `service/NAME`.
+fn part_named(target: &str) -> Option<Part> {
+    [Part::Autoscaler, Part::Activator].into_iter().find(|part| name(*part) == target)
 }
 
 fn name(part: Part) -> &'static str {
     match part {
         Part::Autoscaler => "autoscaler",
         Part::Activator => "activator",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_meant_by_its_name_alone() {
+        assert_eq!(part_named("autoscaler"), Some(Part::Autoscaler));
+        assert_eq!(part_named("activator"), Some(Part::Activator));
+        assert_eq!(part_named("service/activator"), None);
+        assert_eq!(part_named("hello"), None);
     }
 }

@@ -8,6 +8,7 @@ mod access;
 mod api;
 mod histories;
 mod inheritance;
+mod joined;
 mod logs;
 mod parts;
 mod scraping;
@@ -26,7 +27,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use platform_local::LocalPlatform;
+use platform_local::{LocalPlatform, ManifestSource};
 use runtime::{Colours, EXIT_PART_FAILED, Hangup, Hangups, StopRequest, StopRequests};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +39,8 @@ use access::ApiAccess;
 use api::{ApiServer, PersonalOrders, RestartOrder};
 use histories::Histories;
 use inheritance::Inheritance;
+pub(crate) use joined::JoinedManifest;
+use joined::{JoinedFolder, JoinedStart};
 pub use parts::StartAutoscaler;
 use parts::succession::HandOverEnd;
 use parts::{Entrances, Foundations, Manifests, Parts};
@@ -58,8 +61,30 @@ const RESTARTS_WAITING: usize = 4;
 pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyhow::Result<ExitCode> {
     // Before anything can go wrong: a collector of these errors reads every line as JSON.
     runtime::print_errors_as(options.operation.log_format.format());
-    let given = GivenSockets::take()?;
     let source = options.manifests.source()?;
+    let start = if options.take_over.is_some() { JoinedStart::Taken } else { JoinedStart::Anew };
+    let joined = JoinedFolder::open(options.api, start);
+    let source = match &joined {
+        Some(joined) => joined.added_to(source),
+        None => source,
+    };
+    let exit = run_source(options, source, start_autoscaler);
+    // A successor goes on with the folder, and says so by its own socket.
+    if let Some(joined) = joined
+        && exit.is_ok()
+    {
+        joined.leave_to_successor_or_remove();
+    }
+    exit
+}
+
+/// The same with these manifests, whatever the options name.
+pub(crate) fn run_source(
+    options: UpOptions,
+    source: ManifestSource,
+    start_autoscaler: StartAutoscaler,
+) -> anyhow::Result<ExitCode> {
+    let given = GivenSockets::take()?;
     let source = if options.operation.shadow { source.in_shadow() } else { source };
     let loaded = match platform_local::load(&source) {
         Ok(loaded) => loaded,
@@ -85,7 +110,7 @@ pub(crate) fn run(options: UpOptions, start_autoscaler: StartAutoscaler) -> anyh
         return Ok(ExitCode::from(2));
     }
     // Both first, so that little is left that could go wrong once another one's pods are ours.
-    let descriptors = runtime::raise_descriptor_limit();
+    let descriptors = runtime::raise_descriptor_limit().told();
     let runtime = runtime()?;
     let (sockets, inheritance) = match take_over_if_asked(&options)? {
         Some(taken) => Inheritance::split(taken),

@@ -202,7 +202,7 @@ fn import_reads_files_and_standard_input_and_prints_what_is_taken() {
     let output = ebb(&["import", "-f", &file.display().to_string()]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), false), "{errors}");
-    assert!(errors.contains("web.yaml: spec.maxReplicas is 0"), "{errors}");
+    assert!(errors.contains("web.yaml:") && errors.contains(": spec.maxReplicas is 0"), "{errors}");
 }
 
 #[test]

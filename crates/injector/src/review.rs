@@ -201,8 +201,13 @@ fn validated(
     others: &[ConfigMapCheck],
 ) -> ReviewFindings {
     // One after the other, so that only one of the two objects is in memory.
-    let former = said_of(request.old_object, settings, others);
-    let Findings { problems: present, warnings } = said_of(request.object, settings, others);
+    let (former, applied_before) = said_of(request.old_object, settings, others);
+    let (Findings { problems: present, mut warnings }, applied) = said_of(request.object, settings, others);
+    // A manifest that was applied some day stands in the object for good. Only a person who applies one can
+    // leave the field out.
+    if applied.is_some() && applied != applied_before {
+        warnings.push(APPLIED_COUNT_WARNING.to_owned());
+    }
     if present.iter().all(|problem| former.problems.contains(problem)) {
         let warnings = present.into_iter().chain(warnings).collect();
         return ReviewFindings { warnings, ..ReviewFindings::default() };
@@ -210,26 +215,32 @@ fn validated(
     ReviewFindings { refusals: present, ..ReviewFindings::default() }
 }
 
-/// All problems and warnings of an object, one line each.
+/// What is said of a manifest that was applied and names the count.
+const APPLIED_COUNT_WARNING: &str =
+    "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave the field out";
+
+/// All problems and warnings of an object, one line each; and the count that a manifest has applied, as far as
+/// the object tells.
 fn said_of(
     object: Option<&RawValue>,
     settings: &InjectorSettings,
     others: &[ConfigMapCheck],
-) -> Findings<String> {
+) -> (Findings<String>, Option<AppliedCount>) {
     let object = match CHECKED_OBJECT.read(object.map_or("null", RawValue::get)) {
         Ok(object) => object,
         Err(_too_many_parts) => {
             let warnings = vec![format!("ebb has not checked the object: it {TOO_MANY_PARTS}")];
-            return Findings { problems: Vec::new(), warnings };
+            return (Findings { problems: Vec::new(), warnings }, None);
         }
     };
     match object["kind"].as_str() {
-        Some("ConfigMap") => of_config_map(&object, others),
+        Some("ConfigMap") => (of_config_map(&object, others), None),
         Some("Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController") => {
             let Findings { problems, warnings } = of_workload(&object, settings);
-            Findings { problems, warnings: remarks(&object).into_iter().chain(warnings).collect() }
+            let warnings = remarks(&object).into_iter().chain(warnings).collect();
+            (Findings { problems, warnings }, AppliedCount::of(&object))
         }
-        Some(_) | None => Findings::default(),
+        Some(_) | None => (Findings::default(), None),
     }
 }
 
@@ -273,31 +284,51 @@ fn remarks(object: &Value) -> Vec<String> {
     }
     let annotations = texts(&object["metadata"]["annotations"]);
     let misplaced = annotations.keys().filter(|key| limits::is_of_template(key));
-    let mut remarks: Vec<String> = misplaced
+    misplaced
         .map(|key| {
             format!("annotation {key} stands on the workload, where no pod sees it; move it to spec.template.metadata.annotations")
         })
-        .collect();
-    let applied = annotations.get("kubectl.kubernetes.io/last-applied-configuration");
-    let applied = applied.and_then(|text| APPLIED_MANIFEST.read(text).ok());
-    let is_in_file = applied.is_some_and(|applied| applied["spec"].get("replicas").is_some());
-    if is_in_file || is_count_applied(&object["metadata"]["managedFields"]) {
-        remarks.push(
-            "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave the field out".to_owned(),
-        );
-    }
-    remarks
+        .collect()
 }
 
-/// Whether a server-side apply names the count, and so owns the field.
-fn is_count_applied(managed_fields: &Value) -> bool {
-    let mut entries = managed_fields.as_array().into_iter().flatten();
-    entries.any(|entry| {
-        // What is written through `scale` is a decision, not a manifest.
-        entry["operation"] == "Apply"
-            && entry.get("subresource").is_none_or(|subresource| subresource == "")
-            && entry["fieldsV1"]["f:spec"].get("f:replicas").is_some()
-    })
+/// The manifests that were applied to a workload and name its count. Each apply of one leaves another value.
+#[derive(Clone, Debug, PartialEq)]
+struct AppliedCount {
+    /// The count of the workload.
+    replicas: Value,
+    /// The whole manifest that `kubectl apply` has left in the object, if it names the count.
+    client_side: Option<String>,
+    /// When server-side applies that name the count were last carried out.
+    server_side: Vec<Value>,
+}
+
+impl AppliedCount {
+    /// `None` for a workload without such a manifest, or one that ebb does not scale.
+    fn of(object: &Value) -> Option<Self> {
+        if object["spec"]["template"]["metadata"]["labels"][INJECT_LABEL] != "true" {
+            return None;
+        }
+        let annotations = &object["metadata"]["annotations"];
+        let applied = annotations["kubectl.kubernetes.io/last-applied-configuration"].as_str();
+        let names_count = |text: &&str| {
+            APPLIED_MANIFEST.read(text).is_ok_and(|applied| applied["spec"].get("replicas").is_some())
+        };
+        let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+        let found = Self {
+            replicas: object["spec"]["replicas"].clone(),
+            client_side: applied.filter(names_count).map(str::to_owned),
+            server_side: entries.filter(|entry| is_count_applied(entry)).map(|entry| entry["time"].clone()).collect(),
+        };
+        (found.client_side.is_some() || !found.server_side.is_empty()).then_some(found)
+    }
+}
+
+/// Whether an entry is of a server-side apply that names the count, and so owns the field.
+fn is_count_applied(entry: &Value) -> bool {
+    // What is written through `scale` is a decision, not a manifest.
+    entry["operation"] == "Apply"
+        && entry.get("subresource").is_none_or(|subresource| subresource == "")
+        && entry["fieldsV1"]["f:spec"].get("f:replicas").is_some()
 }
 
 fn is_of_scaling(key: &str) -> bool {

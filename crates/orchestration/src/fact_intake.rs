@@ -101,7 +101,7 @@ impl FactIntake<'_> {
         let spec = ScalingSpec {
             shadow: spec.shadow || !facts.may_write,
             reachable: facts.reachable,
-            ..spec.with_floor(facts.floor)
+            ..spec.with_floor(facts.floor, facts.floor_cause)
         };
         match self.state.registry.named(&facts.name) {
             Some((_, revision)) if *revision.spec == spec => Arc::clone(&revision.spec),

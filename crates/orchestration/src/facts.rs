@@ -2,12 +2,13 @@
 //! ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::{PodPhase, RevisionOrigin};
-use settings::{ClusterConfig, RevisionSettings};
+use settings::{ClusterConfig, FloorCause, RevisionSettings};
 use vocabulary::{
     AdoptionId, HopKey, LinkAddress, Ownership, PodCount, PodExits, PodName, ReplicaName, RequestTimeouts,
     RevisionName, Routing, Timestamp,
@@ -124,6 +125,8 @@ pub struct RevisionFacts {
     /// The least count, whatever the settings say: the platform knows of clients that only pods serve. Zero
     /// for none.
     pub floor: PodCount,
+    /// Why there is a floor; without meaning while that is zero.
+    pub floor_cause: FloorCause,
     /// Why no request should wait for a pod, for people, while none is ready and none is wanted (`"paused"`);
     /// `None` while a wait may help.
     pub hold: Option<String>,
@@ -133,6 +136,18 @@ pub struct RevisionFacts {
     pub template: String,
     /// Another autoscaler that scales the same pods, such as Kubernetes' own; it is shown beside ours.
     pub other_autoscaler: Option<OtherAutoscaler>,
+}
+
+impl fmt::Display for Subject {
+    /// As logs name the object.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configuration => to.write_str("the configuration"),
+            Self::Revision(name) => name.fmt(to),
+            Self::Pod(name) => write!(to, "pod {name}"),
+            Self::Activator(name) => write!(to, "activator {name}"),
+        }
+    }
 }
 
 /// What another autoscaler says of itself.

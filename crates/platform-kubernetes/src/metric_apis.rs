@@ -115,7 +115,7 @@ impl MetricApis {
             let asked = timeout(question.within, round.ask(metric)).await;
             let late = |_| {
                 let words = format!("no answer within {}", format_duration(question.within));
-                ApiQuestion { query: None, answer: Err(words.into()) }
+                ApiQuestion { query: round.known_path(metric).map(shown_query), answer: Err(words.into()) }
             };
             (index, metric, asked.unwrap_or_else(late))
         }))
@@ -158,6 +158,15 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
+    /// The path at which a metric is asked for, where that takes no other question first.
+    fn known_path(&self, metric: &MetricSpec) -> Option<String> {
+        match metric {
+            MetricSpec::Resource { .. } => Some(paths::pod_metrics(self.namespace)),
+            MetricSpec::External { metric, .. } => Some(paths::external(self.namespace, named(metric))),
+            MetricSpec::Pods { .. } | MetricSpec::Object { .. } | MetricSpec::Own { .. } => None,
+        }
+    }
+
     async fn ask(&self, metric: &MetricSpec) -> ApiQuestion {
         let (apis, period) = (self.apis, self.period);
         let path = match metric {
@@ -177,7 +186,7 @@ impl Round<'_> {
         let server = &apis.server;
         let answer = match metric {
             MetricSpec::Resource { .. } => {
-                apis.pods.get(&path, period, server.get(&path)).await.map(ApiAnswer::Pods)
+                apis.pods.get(&path, period, server.usage_of_pods(&path)).await.map(ApiAnswer::Pods)
             }
             MetricSpec::External { .. } => {
                 apis.external.get(&path, period, server.get(&path)).await.map(ApiAnswer::External)
@@ -186,7 +195,7 @@ impl Round<'_> {
                 apis.values.get(&path, period, server.get(&path)).await.map(ApiAnswer::Values)
             }
         };
-        ApiQuestion { query: Some(format!("GET {path}")), answer }
+        ApiQuestion { query: Some(shown_query(path)), answer }
     }
 
     /// Asked anew every period, for an adapter may be exchanged.
@@ -219,7 +228,20 @@ impl Round<'_> {
     }
 }
 
+/// A question as people read it.
+fn shown_query(path: String) -> String {
+    format!("GET {path}")
+}
+
 impl Server {
+    /// What the pods of a namespace use. The list is there as soon as a program serves the API.
+    async fn usage_of_pods(&self, path: &str) -> Result<PodMetricsList, Failure> {
+        self.get(path).await.map_err(|failure| match failure {
+            Failure::Gone(_) => Failure::Gone("no metrics server: 404".to_owned()),
+            other => other,
+        })
+    }
+
     async fn get<Record: DeserializeOwned>(&self, path: &str) -> Result<Record, Failure> {
         // Many revisions are due at the same moment. The API server has others to answer, and would begin to
         // refuse.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cluster::{
     Change, ClusterEvent, ClusterIncident, ClusterState, ClusterWrite, Failure, KindWatch, Moment, News,
-    SeatNumber, WriteAnswer,
+    SeatNumber, Tone, WriteAnswer,
 };
 use orchestration::PlatformFact;
 use tokio::sync::mpsc;
@@ -167,12 +167,19 @@ impl ClusterTask {
     fn write_log(&mut self) {
         for incident in self.state.take_incidents() {
             match incident {
-                ClusterIncident::Noticed { about, reason, text } => {
-                    tracing::warn!(?about, reason, "{text}");
+                ClusterIncident::Noticed { about, reason, text, tone: Tone::Warning } => {
+                    tracing::warn!(%about, reason, "{text}");
                 }
+                ClusterIncident::Noticed { about, reason, text, tone: Tone::Normal } => {
+                    tracing::info!(%about, reason, "{text}");
+                }
+                ClusterIncident::StandsBy { owners } => tracing::info!(
+                    owners,
+                    "stands by: this autoscaler knows all revisions, and decides once a Lease of the owners is free"
+                ),
                 ClusterIncident::CustodyChanged { service, former, present } => {
                     let (namespace, service) = (service.namespace, service.name);
-                    tracing::info!(namespace, service, ?former, ?present, "custody");
+                    tracing::info!(namespace, service, %former, %present, "another program writes its endpoints");
                 }
                 ClusterIncident::BucketCountsDiffer { buckets, mismatch } => tracing::error!(
                     buckets,
@@ -187,16 +194,19 @@ impl ClusterTask {
 fn log_failure(answer: &WriteAnswer) {
     match answer {
         WriteAnswer::Count(revision, Err(failure)) => {
-            tracing::warn!(%revision, ?failure, "the count could not be written");
+            tracing::warn!(%revision, failure = failure.words(), "the count could not be written");
         }
         WriteAnswer::Slices(revision, _, Err(failure)) | WriteAnswer::Takeover(revision, _, Err(failure)) => {
-            tracing::warn!(%revision, ?failure, "EndpointSlices could not be written");
+            tracing::warn!(%revision, failure = failure.words(), "EndpointSlices could not be written");
+        }
+        WriteAnswer::Event(Err(failure)) => {
+            tracing::debug!(failure = failure.words(), "an Event could not be written");
         }
         // That another client wrote the object first is nothing: the watch shows it.
         WriteAnswer::Revision(revision, object, Err(failure)) if !matches!(failure, Failure::Conflict) => {
-            tracing::warn!(%revision, ?object, ?failure, "an object of Knative's could not be written");
+            let object = object.word();
+            tracing::warn!(%revision, object, failure = failure.words(), "an object of Knative's could not be written");
         }
-        WriteAnswer::Event(Err(failure)) => tracing::debug!(?failure, "an Event could not be written"),
         WriteAnswer::Count(_, Ok(_))
         | WriteAnswer::Slices(_, _, Ok(()))
         | WriteAnswer::Takeover(_, _, Ok(_))
@@ -231,7 +241,7 @@ impl Requests {
             ClusterWrite::Lease(which, name, write) => {
                 let written = self.write_lease(&name, &write).await;
                 if let Err(failure) = &written {
-                    tracing::warn!(lease = name, ?failure, "a Lease could not be written");
+                    tracing::warn!(lease = name, failure = failure.words(), "a Lease could not be written");
                 }
                 WriteAnswer::Lease(which, written)
             }

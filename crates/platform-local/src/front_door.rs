@@ -1,6 +1,6 @@
 //! Where do clients come in, and by which URL is a Service reached there?
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::manifest::ManifestService;
 
@@ -37,6 +37,17 @@ impl FrontDoor {
         Self { requests, tls: None }
     }
 
+    /// The URL at which every client of this machine reaches all Services, by the header `Host`: an address
+    /// needs no resolver, while not every one knows names of `localhost`.
+    pub(crate) fn address(&self) -> String {
+        let here = match self.requests.ip() {
+            IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            address => address,
+        };
+        format!("http://{}", SocketAddr::new(here, self.requests.port()))
+    }
+
     /// Where a browser reaches a Service: over TLS where that is spoken, by a name that the certificate
     /// holds; on this machine by the shortest name that needs no set-up, elsewhere by its host.
     pub(crate) fn url(&self, service: &ManifestService) -> String {
@@ -52,5 +63,23 @@ impl FrontDoor {
         };
         let port = address.port();
         if port == usual_port { format!("{scheme}://{host}") } else { format!("{scheme}://{host}:{port}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_needs_no_resolver() {
+        for (listen, address) in [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("0.0.0.0:80", "http://127.0.0.1:80"),
+            ("[::]:8080", "http://[::1]:8080"),
+            ("192.0.2.7:8080", "http://192.0.2.7:8080"),
+        ] {
+            let door = FrontDoor::without_tls(listen.parse().expect("an address"));
+            assert_eq!(door.address(), address);
+        }
     }
 }

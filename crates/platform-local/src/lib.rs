@@ -18,11 +18,11 @@ mod watch;
 pub use front_door::{CertifiedNames, FrontDoor, FrontTlsDoor};
 pub use manifest::{
     ForeignKinds, LoadedManifest, ManifestSource, NotYaml, ServiceAddress, TextPlace, Trouble, YamlKey,
-    YamlNode, YamlValue, load, read_yaml,
+    YamlNode, YamlValue, items, load, manifests_in, place_of, read_yaml, text_of, tree_of,
 };
 pub use memory::pods_that_fit;
 pub use pod::pod_main;
 pub use supervisor::{
-    Deletion, Handover, HandoverDecision, LocalConfig, LocalPlatform, LogLine, LogOptions, LogQuery,
-    LogStore, LogStream, first_facts,
+    CertifiedHosts, Deletion, Handover, HandoverDecision, LocalConfig, LocalPlatform, LogLine, LogOptions, LogQuery,
+    LogStore, LogStream, RolloutAnswer, first_facts,
 };

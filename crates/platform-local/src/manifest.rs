@@ -1,5 +1,5 @@
 //! What do the files say? Knative `ManifestService` manifests, documents of kind `HorizontalPodAutoscaler`
-//! and the ConfigMap `config-autoscaler`, with the `ConfigMap`s and `Secret`s that Services take variables
+//! and `DomainMapping`, and the ConfigMap `config-autoscaler`, with the `ConfigMap`s and `Secret`s that Services take variables
 //! from; every problem at once.
 //!
 //! Reading has two steps, because annotations are checked against limits of the ConfigMap, which may stand in
@@ -16,7 +16,9 @@ mod document;
 mod env;
 mod existence;
 mod fields;
+mod item;
 mod loaded;
+mod own_hosts;
 mod pod;
 mod probe;
 mod reading;
@@ -37,9 +39,12 @@ use vocabulary::Findings;
 pub(crate) use crate::manifest::loaded::PlacedService;
 pub use crate::manifest::loaded::{LoadedManifest, ServiceAddress};
 pub(crate) use crate::manifest::pod::MOST_SIDECARS;
-pub(crate) use crate::manifest::reading::{FilesReading, Item};
+pub use crate::manifest::autoscalers::{place_of, tree_of};
+pub use crate::manifest::document::items;
+pub(crate) use crate::manifest::item::Item;
+pub(crate) use crate::manifest::reading::FilesReading;
 pub(crate) use crate::manifest::service::ManifestService;
-pub use crate::manifest::source::{ForeignKinds, ManifestSource};
+pub use crate::manifest::source::{ForeignKinds, ManifestSource, manifests_in, text_of};
 pub use crate::manifest::trouble::Trouble;
 pub use crate::manifest::yaml::{NotYaml, TextPlace, YamlKey, YamlNode, YamlValue, read_yaml};
 

@@ -18,6 +18,7 @@ mod children;
 mod descendants;
 mod messages;
 mod orphans;
+mod port_watch;
 mod ports;
 mod relay;
 mod running_pod;
@@ -42,6 +43,7 @@ use descendants::RemainingChildren;
 pub(crate) use descendants::descendants_of;
 use messages::tell;
 pub(crate) use messages::{LONGEST_LINE, PodMessage, SidecarProcess};
+use port_watch::PortWatch;
 use ports::ReservedPort;
 use relay::{AnnouncementSource, Relay};
 use running_pod::{Process, QUEUE_PROXY, RunningPod};
@@ -90,9 +92,12 @@ fn run() -> anyhow::Result<ExitCode> {
     let usage_pipe = queue_proxy.stdin.take().context("the queue-proxy has no input")?;
     let queue_proxy = pid_of(queue_proxy.id());
     tell(&started(&containers, queue_proxy, &ports));
+    let clock = Clock::start();
+    let app_port = PortWatch::new(containers[0].pid, ports[0].number, clock.now());
     let pod = RunningPod {
-        clock: Clock::start(),
+        clock,
         containers,
+        app_port,
         queue_proxy: Process::running(QUEUE_PROXY.to_owned(), queue_proxy),
         told_to_end: false,
         failed: false,

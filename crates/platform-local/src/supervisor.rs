@@ -6,6 +6,7 @@
 //! about a subject wins, so no caller ever waits for this task.
 
 mod causes;
+mod certified_hosts;
 mod cores;
 mod edits;
 mod event_loop;
@@ -25,6 +26,7 @@ mod process;
 mod process_control;
 mod queue_proxy_settings;
 mod restarts;
+mod rolled_back;
 mod start_progress;
 mod start_usage;
 mod starts;
@@ -34,8 +36,9 @@ mod supervised_revision;
 #[cfg(test)]
 mod tests;
 
+pub use certified_hosts::CertifiedHosts;
 pub use first_facts::first_facts;
 pub use handover::{Handover, HandoverDecision};
 pub use local_platform::{LocalConfig, LocalPlatform};
 pub use logs::{LogLine, LogOptions, LogQuery, LogStore, LogStream};
-pub use order_inbox::Deletion;
+pub use order_inbox::{Deletion, RolloutAnswer};

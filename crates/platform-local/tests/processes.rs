@@ -103,6 +103,7 @@ fn start(files: &[PathBuf]) -> Arc<LocalPlatform> {
         handover: None,
         app_descriptors: None,
         standing_problems: Vec::new(),
+        certified: None,
     };
     LocalPlatform::start(config, loaded).expect("nothing was handed over")
 }

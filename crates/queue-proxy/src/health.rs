@@ -10,7 +10,7 @@ use dataplane::probe::{Check, Probe, ProbePace};
 use runtime::Clock;
 use thiserror::Error;
 use tokio::sync::Notify;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use vocabulary::PodState;
 
 use crate::config::AppProbes;
@@ -112,10 +112,13 @@ impl Health {
             return;
         }
         if self.state.get() != state {
-            if detail.is_empty() {
-                info!(from = ?self.state.get(), to = ?state, "the pod's state changed");
+            // Every pod drains once, and whoever scales it says so; a state that the app has given is news.
+            if state == PodState::Draining {
+                debug!("the pod is draining");
+            } else if detail.is_empty() {
+                info!("the pod is {}", state_in_words(state));
             } else {
-                info!(from = ?self.state.get(), to = ?state, detail, "the pod's state changed");
+                info!(detail, "the pod is {}", state_in_words(state));
             }
         }
         self.state.set(state);
@@ -210,6 +213,15 @@ impl Health {
             let wait = if self.is_app_ready() { pace.while_ready() } else { pace.while_unready() };
             clock.sleep_until(clock.now() + wait).await;
         }
+    }
+}
+
+fn state_in_words(state: PodState) -> &'static str {
+    match state {
+        PodState::Unheard | PodState::Starting => "starting",
+        PodState::Ready => "ready",
+        PodState::Unready => "not ready",
+        PodState::Draining => "draining",
     }
 }
 

@@ -16,7 +16,7 @@ use runtime::{
 };
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, error, warn};
 use vocabulary::{AppProtocol, BootId, LinkToken, QueueProxyAnnouncement};
 
 use crate::adopted::AdoptedClients;
@@ -154,7 +154,7 @@ impl BoundProxy {
                 ended = &mut running => return ended,
                 request = stop.next() => {
                     requests += 1;
-                    info!(?request, "asked to stop");
+                    debug!(?request, "asked to stop");
                     leaving.cancel();
                     if requests > 1 {
                         return ProcessEnd::Hurried;

@@ -192,7 +192,7 @@ mod tests {
     };
     use scaling::{PodPhase, RevisionOrigin};
     use settings::hpa::{ContainerRequests, PodRequests, ResourceRequests, UsageSource};
-    use settings::{ClusterConfig, RevisionSettings};
+    use settings::{ClusterConfig, FloorCause, RevisionSettings};
     use vocabulary::{
         AdoptionId, Bucket, Epoch, HopKey, LinkAddress, LinkChannel, LinkToken, MilliValue, Ownership,
         PodExits, PodId, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Timestamp,
@@ -239,6 +239,7 @@ mod tests {
             may_write: true,
             reachable: true,
             floor: PodCount::ONE,
+            floor_cause: FloorCause::Bypass,
             hold: Some("paused".to_owned()),
             origin: RevisionOrigin::New,
             template: "hello-00001".to_owned(),

@@ -6,7 +6,7 @@
 //! that we found.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 /// The limit of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,19 @@ pub struct DescriptorLimit {
     pub present: u64,
 }
 
-/// Raises the limit as far as it goes, and says in the log how far that is. Called once, as a program starts.
+impl DescriptorLimit {
+    /// Logs that the limit was raised, if it was. Programs that start with every pod do not.
+    #[must_use]
+    pub fn told(self) -> Self {
+        let Self { found, present } = self;
+        if present != found {
+            info!(found, present, "the limit of open files and sockets was raised");
+        }
+        self
+    }
+}
+
+/// Raises the limit as far as it goes. Called once, as a program starts.
 pub fn raise_descriptor_limit() -> DescriptorLimit {
     let (found, hard) = match getrlimit(Resource::RLIMIT_NOFILE) {
         Ok(limits) => limits,
@@ -33,7 +45,7 @@ pub fn raise_descriptor_limit() -> DescriptorLimit {
             found
         }
     };
-    info!(found, present, "open files and sockets are limited");
+    debug!(found, present, "open files and sockets are limited");
     DescriptorLimit { found, present }
 }
 

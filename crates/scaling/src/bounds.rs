@@ -1,6 +1,6 @@
 //! How far one evaluation may go, and between which counts the answer must lie.
 
-use settings::ScalingSpec;
+use settings::{FloorCause, ScalingSpec};
 use vocabulary::PodCount;
 
 use crate::decision::{BoundText, Stage};
@@ -49,8 +49,18 @@ pub(crate) struct ReplicaBounds {
     min: PodCount,
     /// `min`, or the initial scale while that holds.
     least: PodCount,
+    /// Why `min` is the platform's; `None` where the settings ask for as much.
+    floor_cause: Option<FloorCause>,
     /// The setting `max-scale`; `None` means no limit.
     max: Option<PodCount>,
+}
+
+/// The sentence of the lower bound that holds all the time, and whose bound that is.
+fn bound_of(least: PodCount, floor_cause: Option<FloorCause>) -> (Stage, BoundText) {
+    match floor_cause {
+        Some(cause) => (Stage::PlatformFloor, BoundText::Floor { least, cause }),
+        None => (Stage::MinScale, BoundText::MinScale { least }),
+    }
 }
 
 impl ReplicaBounds {
@@ -60,7 +70,8 @@ impl ReplicaBounds {
         let starting =
             initialization == Initialization::Pending && spec.reachable && spec.initial_scale > PodCount::ONE;
         let least = if starting { min.max(spec.initial_scale) } else { min };
-        Self { min, least, max: spec.max_scale }
+        let floor_cause = spec.floor.map(|floor| floor.cause);
+        Self { min, least, floor_cause, max: spec.max_scale }
     }
 
     /// Raises the number to the lower bound, else lowers it to the upper one: for a small need the lower
@@ -73,7 +84,8 @@ impl ReplicaBounds {
                 let text = BoundText::InitialScale { least: self.least };
                 reasons.step(Stage::InitialScale, Some(self.least), text);
             } else {
-                reasons.step(Stage::MinScale, Some(self.least), BoundText::MinScale { least: self.least });
+                let (stage, text) = bound_of(self.least, self.floor_cause);
+                reasons.step(stage, Some(self.least), text);
             }
         } else if let Some(max) = self.max
             && number.is_some_and(|number| number > max)
@@ -110,6 +122,26 @@ mod tests {
             ReplicaBounds::of(&spec, initialization).apply(&mut reasons);
             assert_eq!(reasons.number(), expected.map(PodCount::new), "{spec:?} {number:?}");
         }
+    }
+
+    #[test]
+    fn a_floor_of_the_platform_is_not_called_a_setting() {
+        let reason = |spec: &ScalingSpec| {
+            let mut reasons = Reasons::continuing(Some(PodCount::ZERO));
+            ReplicaBounds::of(spec, Initialization::Done).apply(&mut reasons);
+            reasons.into_list().last().map(|last| (last.stage, last.text.to_string()))
+        };
+        let spec = |min| ScalingSpec { min_scale: PodCount::new(min), ..ScalingSpec::default() };
+        let floored = |min, cause| spec(min).with_floor(PodCount::ONE, cause);
+        let said = reason(&floored(0, FloorCause::GivenBack)).expect("one pod stays");
+        assert_eq!(said.0, Stage::PlatformFloor);
+        assert!(said.1.starts_with("never below 1: a Service was given back"), "{}", said.1);
+        let bypass = reason(&floored(0, FloorCause::Bypass)).expect("one pod stays");
+        assert!(bypass.1.contains("past ebb") && !bypass.1.contains("min-scale"), "{}", bypass.1);
+        let of_settings = (Stage::MinScale, "never below 2 (min-scale)".to_owned());
+        assert_eq!(reason(&floored(2, FloorCause::GivenBack)), Some(of_settings));
+        assert_eq!(floored(0, FloorCause::Bypass).min_by_settings(), PodCount::ZERO);
+        assert_eq!(floored(2, FloorCause::Bypass).min_by_settings(), PodCount::new(2));
     }
 
     #[test]

@@ -149,6 +149,8 @@ pub enum Stage {
     InitialScale,
     /// The lower bound: `min-scale`, or `minReplicas` of a document.
     MinScale,
+    /// The platform lets the count not fall below a number, whatever the settings say.
+    PlatformFloor,
     /// The upper bound: `max-scale`, or `maxReplicas` of a document.
     MaxScale,
     /// Why the last pod stays, or goes: window, grace period, retention, acknowledgement.

@@ -111,6 +111,8 @@ pub(crate) struct KeptPod {
 pub(crate) enum KeptBy {
     /// The lower bound (`min-scale`) is above zero.
     MinScale,
+    /// The platform lets the count not fall below a number.
+    PlatformFloor,
     /// The revision was never fully ready.
     InitialScale,
     /// The ConfigMap turns scaling to zero off (`enable-scale-to-zero`).
@@ -180,7 +182,13 @@ fn never_lower(mut plan: Plan, present: PodCount) -> Plan {
 }
 
 fn kept_by_bound(raise: &Reason) -> KeptPod {
-    let rule = if raise.stage == Stage::InitialScale { KeptBy::InitialScale } else { KeptBy::MinScale };
+    let rule = if raise.stage == Stage::InitialScale {
+        KeptBy::InitialScale
+    } else if raise.stage == Stage::PlatformFloor {
+        KeptBy::PlatformFloor
+    } else {
+        KeptBy::MinScale
+    };
     KeptPod { rule, text: raise.text }
 }
 

@@ -280,7 +280,17 @@ fn check_key(reader: &mut SettingsReader<'_>, key: &str) {
         // It is known, and read where it belongs.
     } else if let Some(meant) = suggestion::misspelt_prefix(key) {
         reader.warn(key, &format!("is of no program that we know; did you mean {meant}?"));
+    } else if let Some(meant) = suggestion::misplaced_under_serving(key) {
+        reader.warn(key, &format!("has no effect, for nothing reads it; did you mean {meant}?"));
     }
+}
+
+/// Whether a setting of this name takes a duration, and this text is one but for its unit: `60` for `60s`.
+pub fn lacks_unit(key: &str, text: &str) -> bool {
+    let one = BTreeMap::from([(key.to_owned(), text.to_owned())]);
+    let of_annotation = RevisionSettings::read(&one, &ClusterConfig::default(), None).err();
+    let problems = of_annotation.into_iter().chain(ClusterConfig::parse(&one).err()).flatten();
+    problems.into_iter().any(|problem| problem.key == key && problem.message.contains("has no unit"))
 }
 
 /// Whether an annotation stands under a prefix of ours and no reader knows it, so that it is refused.

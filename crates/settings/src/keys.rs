@@ -11,11 +11,17 @@ pub const ANNOTATION_PREFIXES: [&str; 2] = ["autoscaling.knative.dev/", "ebb.dev
 /// under another prefix.
 pub const PROGRESS_DEADLINE_ANNOTATION: &str = "serving.knative.dev/progress-deadline";
 
+/// Which class scales a revision.
+pub const CLASS_ANNOTATION: &str = "autoscaling.knative.dev/class";
+
 /// How long requests that have no timeout may take in a pod that leaves.
 pub const DRAIN_LIMIT_ANNOTATION: &str = "ebb.dev/drain-limit";
 
 /// The clients whose requests are passed on and answered, but not measured.
 pub const IGNORE_USER_AGENTS_ANNOTATION: &str = "ebb.dev/ignore-user-agents";
+
+/// Further hosts of a Service on one machine. It stands on the Service itself, for all of its templates.
+pub const HOSTS_ANNOTATION: &str = "ebb.dev/hosts";
 
 /// A key and, where one exists, its old camelCase spelling.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,7 +56,7 @@ macro_rules! keys {
 keys! {
     /// Annotations of a pod template.
     annotation:
-    CLASS = "autoscaling.knative.dev/class";
+    CLASS = super::CLASS_ANNOTATION;
     METRIC = "autoscaling.knative.dev/metric";
     AGGREGATION = "autoscaling.knative.dev/metric-aggregation-algorithm",
         formerly "autoscaling.knative.dev/metricAggregationAlgorithm";

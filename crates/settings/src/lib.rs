@@ -38,8 +38,8 @@ mod tests;
 mod vectors;
 
 pub use annotations::{
-    SeparateDocument, drain_limit, ignored_user_agents, is_unknown_annotation, misplaced_annotations,
-    progress_deadline,
+    SeparateDocument, drain_limit, ignored_user_agents, is_unknown_annotation, lacks_unit,
+    misplaced_annotations, progress_deadline,
 };
 pub use class::Class;
 pub use cluster::{ClusterConfig, is_unknown_config_key};
@@ -49,8 +49,8 @@ pub use installed_knative::{
     BucketCount, LeaderElection, LeaseTimes, ProfileRefusal, network_refusals, progress_deadline_of,
 };
 pub use keys::{
-    ANNOTATION_PREFIXES, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, IGNORE_USER_AGENTS_ANNOTATION,
-    PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
+    ANNOTATION_PREFIXES, CLASS_ANNOTATION, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, HOSTS_ANNOTATION,
+    IGNORE_USER_AGENTS_ANNOTATION, PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
 };
 pub use metric::Metric;
 pub use prediction::PredictionDefaults;
@@ -61,5 +61,5 @@ pub use request_limits::RequestLimits;
 pub use resolve::{ACTIVATION_TIMEOUT_BUFFER, PROGRESS_DEADLINE_DEFAULT};
 pub use resource_amount::ResourceAmount;
 pub use revision_settings::RevisionSettings;
-pub use spec::{Aggregation, PredictionSettings, ScalingSpec};
+pub use spec::{Aggregation, FloorCause, PlatformFloor, PredictionSettings, ScalingSpec};
 pub use texts::SettingsTexts;

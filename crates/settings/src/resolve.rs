@@ -56,6 +56,7 @@ impl RevisionSettings {
             scale_down_delay: self.scale_down_delay.unwrap_or(cluster.scale_down_delay),
             activation_scale: self.activation_scale.unwrap_or_default(),
             min_scale: self.min_scale.unwrap_or(cluster.min_scale),
+            floor: None,
             max_scale: (max_scale > PodCount::ZERO).then_some(max_scale),
             initial_scale: self.initial_scale(cluster),
             scale_to_zero: cluster.enable_scale_to_zero,

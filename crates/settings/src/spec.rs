@@ -46,6 +46,8 @@ pub struct ScalingSpec {
     pub activation_scale: PodCount,
     /// The least count; 0 means no lower bound.
     pub min_scale: PodCount,
+    /// The platform's part in the least count; `None` while the settings alone give it.
+    pub floor: Option<PlatformFloor>,
     /// The largest count; `None` means no limit.
     pub max_scale: Option<PodCount>,
     /// The count until the revision was ready once.
@@ -98,6 +100,7 @@ impl ScalingSpec {
             target_per_pod: target,
             total_per_pod: target,
             min_scale: PodCount::ZERO,
+            floor: None,
             max_scale: None,
             prediction: None,
             schedule: None,
@@ -106,10 +109,14 @@ impl ScalingSpec {
         })
     }
 
-    /// The same with at least this count, whatever the settings say; a most below that gives way.
+    /// The same with at least this count, whatever the settings say; a most below that gives way. A floor that
+    /// the settings reach themselves changes nothing.
     #[must_use]
-    pub fn with_floor(mut self, floor: PodCount) -> Self {
-        self.min_scale = self.min_scale.max(floor);
+    pub fn with_floor(mut self, floor: PodCount, cause: FloorCause) -> Self {
+        if floor > self.min_scale {
+            self.floor = Some(PlatformFloor { cause, min_by_settings: self.min_scale });
+            self.min_scale = floor;
+        }
         self.max_scale = self.max_scale.map(|most| most.max(floor));
         if let Some(hpa) = self.hpa.as_mut().filter(|hpa| hpa.spec.min < floor) {
             let document = &mut Arc::make_mut(hpa).spec;
@@ -117,6 +124,36 @@ impl ScalingSpec {
         }
         self
     }
+
+    /// The least count that the settings ask for, without the platform's part in it.
+    pub fn min_by_settings(&self) -> PodCount {
+        self.floor.map_or(self.min_scale, |floor| floor.min_by_settings)
+    }
+}
+
+/// Why `min_scale` is greater than the settings say: the platform lets the count not fall below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PlatformFloor {
+    /// The cause, for people.
+    pub cause: FloorCause,
+    /// The least count by the settings alone; below `min_scale`.
+    pub min_by_settings: PodCount,
+}
+
+/// Why a platform lets a count not fall, whatever the settings say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FloorCause {
+    /// A Service of the workload is being given back, or was until a moment ago: some clients still come by
+    /// the former way.
+    #[default]
+    GivenBack,
+    /// No annotation asks for ebb any more, and the Service has no selector: no other program can serve it.
+    Abandoned,
+    /// A Service leads clients to the pods past ebb.
+    Bypass,
+    /// The annotations of the workload are invalid and never were valid.
+    InvalidAnnotations,
 }
 
 /// What a person asks of prediction, where it is not off.

@@ -2,7 +2,10 @@
 
 use vocabulary::{likeness, nearest};
 
-use super::keys::{ANNOTATION_PREFIXES, CONFIG_MAP_NAME, annotation, config_map, injection, pod_limit};
+use super::keys::{
+    ANNOTATION_PREFIXES, CONFIG_MAP_NAME, PROGRESS_DEADLINE_ANNOTATION, annotation, config_map, injection,
+    pod_limit,
+};
 
 /// The remedy for an annotation under one of our prefixes that is not read.
 pub(super) fn for_annotation(written: &str) -> String {
@@ -54,6 +57,16 @@ pub(super) fn misspelt_prefix(written: &str) -> Option<&'static str> {
     let is_alike = likeness(domain, prefix.trim_end_matches('/')) > 0.85;
     let meant = annotation::ALL.iter().find(|key| likeness(suffix(key.name), name) >= 1.0)?;
     is_alike.then_some(meant.name)
+}
+
+/// The annotation that one under Knative's other prefix was probably meant to be: `serving.knative.dev/min-scale`
+/// is `autoscaling.knative.dev/min-scale`.
+pub(super) fn misplaced_under_serving(written: &str) -> Option<&'static str> {
+    let (prefix, deadline) = PROGRESS_DEADLINE_ANNOTATION.split_once('/')?;
+    let name = written.strip_prefix(prefix)?.strip_prefix('/')?;
+    let is_of_scaling = annotation::ALL.iter().find(|key| likeness(suffix(key.name), name) >= 1.0);
+    let is_nearly_deadline = name != deadline && likeness(name, deadline) > 0.8;
+    is_of_scaling.map(|key| key.name).or(is_nearly_deadline.then_some(PROGRESS_DEADLINE_ANNOTATION))
 }
 
 fn suffix(key: &str) -> &str {

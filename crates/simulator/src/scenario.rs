@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use orchestration::{Entrance, RevisionFacts};
 use scaling::RevisionOrigin;
-use settings::{Class, ClusterConfig, PROGRESS_DEADLINE_DEFAULT, RevisionSettings};
+use settings::{Class, ClusterConfig, FloorCause, PROGRESS_DEADLINE_DEFAULT, RevisionSettings};
 use thiserror::Error;
 use vocabulary::{PodCount, RequestTimeouts, RevisionName, format_duration, shown};
 
@@ -84,6 +84,7 @@ pub fn new_service(
         may_write: true,
         reachable: true,
         floor: PodCount::ZERO,
+        floor_cause: FloorCause::default(),
         hold: None,
         origin: RevisionOrigin::New,
         template: format!("{}-00001", name.name()),

@@ -279,6 +279,7 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
         may_write: true,
         reachable: true,
         floor: PodCount::ZERO,
+        floor_cause: settings::FloorCause::default(),
         hold: None,
         origin: RevisionOrigin::Found,
         template: format!("revision-{index:05}-00001"),

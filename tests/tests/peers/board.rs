@@ -25,13 +25,17 @@ const EMPTY_ON_A_GOOD_DAY: [&str; 2] = [
     "sum(rate(autoscaler_pod_releases_total{proof=\"out_of_time\"}[$__rate_interval]))",
 ];
 
-/// What the board asks, by the panel's title.
+/// By this a question has an answer where no series has begun yet: a panel says 0 while all is well.
+const ELSE_ZERO: &str = " or on() vector(0)";
+
+/// What the board asks, by the panel's title; without the zero in the place of series that are not there.
 fn questions(board: &Value) -> Vec<(String, String)> {
     let mut questions = Vec::new();
     for panel in board["panels"].as_array().expect("a board has panels") {
         let title = panel["title"].as_str().expect("a panel has a title");
         for target in panel["targets"].as_array().into_iter().flatten() {
             let question = target["expr"].as_str().expect("a target asks something");
+            let question = question.strip_suffix(ELSE_ZERO).unwrap_or(question);
             questions.push((title.to_owned(), question.to_owned()));
         }
     }

@@ -50,6 +50,7 @@ pub(crate) fn summary() -> RevisionSummary {
                 why: "more".to_owned(),
             }),
         }),
+        left_alone: Some("paused".to_owned()),
         metric: "rps".to_owned(),
         stable_value: Some(1.5),
         panic_value: None,

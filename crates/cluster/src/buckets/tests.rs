@@ -100,6 +100,22 @@ fn two_replicas_that_start_together_get_one_of_two_buckets_each() {
 }
 
 #[test]
+fn a_replica_without_a_bucket_names_once_the_replicas_that_it_follows() {
+    let (mut server, mut one, mut two) = (Server::default(), replica("one", 1), replica("two", 1));
+    turn(&mut one, &mut server, at(0));
+    turn(&mut two, &mut server, at(10));
+    assert_eq!(one.take_followed(), None, "it decides itself");
+    let owners = "one".to_owned();
+    assert_eq!(two.take_followed(), Some(ClusterIncident::StandsBy { owners }));
+    turn(&mut two, &mut server, at(600));
+    assert_eq!(two.take_followed(), None, "it was said");
+    one.leave();
+    turn(&mut one, &mut server, at(1000));
+    turn(&mut two, &mut server, at(1001));
+    assert_eq!((owned(&two, at(1001)), two.take_followed()), (vec![0], None));
+}
+
+#[test]
 fn a_released_bucket_goes_to_a_replica_without_one_first() {
     let mut server = Server::default();
     let (mut one, mut two, mut new) = (replica("one", 2), replica("two", 2), replica("new", 2));

@@ -118,6 +118,7 @@ impl Index {
             may_write: restraint.reach == WriteScope::Everything,
             reachable: true,
             floor: restraint.floor,
+            floor_cause: restraint.floor_cause,
             hold: restraint.hold,
             origin: workload.origin,
             template: record.template.clone(),

@@ -11,7 +11,7 @@ use vocabulary::RevisionName;
 
 use super::topic::Topic;
 use crate::incident::ClusterIncident;
-use crate::notice::{Notice, Tone};
+use crate::notice::{Notice, Tone, tone_of};
 
 /// Announcements that wait for an owner that may write them; the oldest are dropped first. Problems keep what
 /// holds.
@@ -55,9 +55,11 @@ impl Notices {
                     about: about.clone(),
                     reason: notice.reason,
                     text: notice.text.clone(),
+                    tone: tone_of(notice.reason),
                 });
                 let (about, notice) = (about.clone(), notice.clone());
-                self.announce(Announcement { about, notice, tone: Tone::Warning });
+                let tone = tone_of(notice.reason);
+                self.announce(Announcement { about, notice, tone });
             }
             self.topics.insert(Topic::Problems(about.clone()));
         }
@@ -107,7 +109,7 @@ impl Notices {
                 notices.iter().map(|notice| Announcement {
                     about: about.clone(),
                     notice: notice.clone(),
-                    tone: Tone::Warning,
+                    tone: tone_of(notice.reason),
                 })
             })
             .collect();

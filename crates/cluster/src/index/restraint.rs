@@ -5,6 +5,7 @@
 //! while the workload's annotations were never valid. Where a person or another autoscaler decides, ebb
 //! writes no count at all; at zero a request is then refused at once, with the reason.
 
+use settings::FloorCause;
 use vocabulary::{PodCount, RevisionName};
 
 use super::handover::selects;
@@ -21,6 +22,8 @@ pub(super) struct Restraint {
     pub(super) reach: WriteScope,
     /// Below this count the autoscaler may not scale.
     pub(super) floor: PodCount,
+    /// Why there is a floor; without meaning while that is zero.
+    pub(super) floor_cause: FloorCause,
     /// Why a request is refused, and does not wait, while there is no pod.
     pub(super) hold: Option<String>,
     pub(super) notices: Vec<Notice>,
@@ -53,6 +56,7 @@ impl Index {
             return Restraint {
                 reach: WriteScope::Nothing,
                 floor: PodCount::ZERO,
+                floor_cause: FloorCause::default(),
                 hold: Some(hold),
                 notices,
             };
@@ -62,6 +66,7 @@ impl Index {
             return Restraint {
                 reach: WriteScope::Nothing,
                 floor: PodCount::ZERO,
+                floor_cause: FloorCause::default(),
                 hold: None,
                 notices: Vec::new(),
             };
@@ -70,19 +75,21 @@ impl Index {
             let text = "the annotations of the workload were never all valid since this autoscaler began to watch: those that are invalid count as not written, and its count is not lowered until they are mended";
             Notice::new(BAD_ANNOTATION, text)
         });
-        let notices: Vec<Notice> = self.bypass(revision, workload).into_iter().chain(subset_notice).collect();
+        let bypass = self.bypass(revision, workload);
+        let cause_of_notices = if bypass.is_some() { FloorCause::Bypass } else { FloorCause::InvalidAnnotations };
+        let notices: Vec<Notice> = bypass.into_iter().chain(subset_notice).collect();
         // A count that was written stands although the watch has not shown it.
         let present = self.workloads.counts().greatest_count(revision).unwrap_or_default();
         // A Service that is being given back is served without ebb at any moment, so a pod must be there.
         // With a bypass, or settings that were never valid, the count only stays what it is.
-        let floor = if custody.iter().any(|custody| custody.keeps_a_pod()) {
-            present.max(PodCount::ONE)
+        let (floor, floor_cause) = if let Some(cause) = custody.iter().find_map(|custody| custody.floor_cause()) {
+            (present.max(PodCount::ONE), cause)
         } else if !notices.is_empty() {
-            present
+            (present, cause_of_notices)
         } else {
-            PodCount::ZERO
+            (PodCount::ZERO, FloorCause::default())
         };
-        Restraint { reach: WriteScope::Everything, floor, hold: None, notices }
+        Restraint { reach: WriteScope::Everything, floor, floor_cause, hold: None, notices }
     }
 
     /// The count below which a workload may not be scaled.

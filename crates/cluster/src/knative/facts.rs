@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestration::{Entrance, RevisionFacts};
 use scaling::RevisionOrigin;
-use settings::{ClusterConfig, RevisionSettings};
+use settings::{ClusterConfig, FloorCause, RevisionSettings};
 use vocabulary::{NameError, PodCount, Problem};
 
 use super::deployment::QueueProxyEnvironment;
@@ -61,6 +61,7 @@ pub fn revision_facts(
         may_write: true,
         reachable: autoscaler.is_reachable(),
         floor: PodCount::ZERO,
+        floor_cause: FloorCause::default(),
         hold: None,
         // The status is the memory of the autoscaler before this one, Knative's own among them.
         origin: if autoscaler.status.is_initialized() { RevisionOrigin::Found } else { RevisionOrigin::New },

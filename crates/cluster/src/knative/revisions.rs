@@ -24,6 +24,16 @@ pub enum WrittenObject {
     Status,
 }
 
+impl WrittenObject {
+    /// What the log calls the object.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Service => "the ServerlessService",
+            Self::Status => "the status of the PodAutoscaler",
+        }
+    }
+}
+
 impl DeskWrite {
     /// Which of a revision's two objects the write is of.
     pub fn object(&self) -> WrittenObject {

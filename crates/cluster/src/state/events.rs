@@ -6,10 +6,10 @@ use vocabulary::{Bucket, PodCount, RevisionName, Timestamp};
 use super::{ClusterState, changed};
 use crate::buckets::{Buckets, epochs};
 use crate::count_writer::{CountWrite, ForeignCount};
-use crate::event_book::EventNote;
+use crate::event_book::{EventNote, EventText};
 use crate::incident::ClusterIncident;
 use crate::index::Announcement;
-use crate::notice::{IGNORES_TERM, Notice, Tone};
+use crate::notice::{IGNORES_TERM, Notice, Tone, tone_of};
 use crate::write::{ClusterWrite, Failure};
 
 /// The field `action` of an Event: what ebb was doing.
@@ -40,8 +40,20 @@ impl ClusterState {
 
     fn note(&mut self, about: &Subject, notice: Notice, tone: Tone, now: Timestamp) {
         let Some(object) = self.index.event_object(about) else { return };
-        let action = if about_count(notice.reason) { SCALING } else { SERVING };
-        self.events.note(EventNote { object, reason: notice.reason, action, tone, text: notice.text }, now);
+        let Notice { reason, text } = notice;
+        let action = if about_count(reason) { SCALING } else { SERVING };
+        self.events.note(EventNote { object, reason, action, tone, text: EventText::Sentence(text) }, now);
+    }
+
+    /// Writes as an Event that a count was changed.
+    fn note_count_change(&mut self, write: &CountWrite, now: Timestamp) {
+        let (from, to) = (write.from, write.to);
+        let Some(object) = self.index.event_object(&Subject::Revision(write.revision.clone())) else { return };
+        let reasons: Vec<String> =
+            write.because.reasons.iter().map(|reason| reason.text.to_string()).collect();
+        let reason = if to > from { SCALED_UP } else { SCALED_DOWN };
+        let text = EventText::CountChange { from, to, why: reasons.join("; ") };
+        self.events.note(EventNote { object, reason, action: SCALING, tone: Tone::Normal, text }, now);
     }
 
     /// Logs and writes as an Event what the control loop reports of an object.
@@ -50,8 +62,9 @@ impl ClusterState {
             about: about.clone(),
             reason: reason.word(),
             text: text.clone(),
+            tone: tone_of(reason.word()),
         });
-        self.note(about, Notice::new(reason.word(), text), Tone::Warning, now);
+        self.note(about, Notice::new(reason.word(), text), tone_of(reason.word()), now);
     }
 
     /// Tells people of a count that another client wrote, where it was ours to write.
@@ -100,12 +113,7 @@ impl ClusterState {
         let (reason, text, tone) = match outcome {
             // The same count was ordered once more before the first write of it was known to be done.
             Ok(OrderOutcome::Done) if from == to => return,
-            Ok(OrderOutcome::Done) => {
-                let reasons: Vec<String> =
-                    write.because.reasons.iter().map(|reason| reason.text.to_string()).collect();
-                let reason = if to > from { SCALED_UP } else { SCALED_DOWN };
-                (reason, format!("from {from} to {}: {}", pods(to), reasons.join("; ")), Tone::Normal)
-            }
+            Ok(OrderOutcome::Done) => return self.note_count_change(write, now),
             Ok(OrderOutcome::Conflict { found }) => {
                 let text = format!(
                     "another client wrote a count of {found} while ebb was about to write {to} instead of {from}; ebb goes on from there"

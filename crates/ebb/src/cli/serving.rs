@@ -218,6 +218,10 @@ pub(crate) struct InstallOptions {
     /// write below /var/lib/ebb alone.
     #[arg(long, value_name = "USER", requires = "system", value_parser = user_name)]
     pub(crate) run_as: Option<String>,
+    /// Where a copy of this executable is put, with --system, if it is in a folder of a person or in one that
+    /// is emptied, or if the service's user may not run it. Without this, /usr/local/bin.
+    #[arg(long, value_name = "DIRECTORY", requires = "system")]
+    pub(crate) executable_directory: Option<PathBuf>,
     /// Where units are written, instead of where systemd looks for those that a person writes.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) unit_directory: Option<PathBuf>,

@@ -120,6 +120,19 @@ pub(super) fn user_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// The name of a Gateway and its namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GatewayName {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+pub(super) fn gateway_name(text: &str) -> Result<GatewayName, String> {
+    let parts = text.split_once('/').filter(|(namespace, name)| domain(namespace).is_ok() && domain(name).is_ok());
+    let (namespace, name) = parts.ok_or_else(|| "it must be NAMESPACE/NAME".to_owned())?;
+    Ok(GatewayName { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

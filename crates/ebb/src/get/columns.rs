@@ -23,7 +23,7 @@ struct Column {
     cell: fn(&RevisionSummary) -> String,
 }
 
-/// Shown where at least one revision has metrics of class hpa.
+/// In a terminal it is shown where at least one revision has metrics of class hpa.
 const METRICS: &str = "METRICS";
 
 /// All columns, in the order in which they are shown.
@@ -47,7 +47,7 @@ const COLUMNS: [Column; 13] = [
     Column { heading: "REASON", dispensable: 0, cell: reason },
 ];
 
-/// Only of interest where there are several.
+/// In a terminal it is shown where there are several.
 const OWNER: &str = "OWNER";
 
 /// Most Services are in the default namespace, so they are shown by their name alone.
@@ -82,19 +82,43 @@ fn has_several_owners(revisions: &[RevisionSummary]) -> bool {
     revisions.iter().filter_map(|now| now.owner.as_ref()).any(|owner| owner.buckets > 1)
 }
 
+/// Which columns a table has. One that is drawn again keeps them, so that none comes and goes under the eyes
+/// of its reader; another width chooses anew.
+#[derive(Debug, Default)]
+pub(super) struct ColumnChoice {
+    width: usize,
+    shown: Vec<usize>,
+    /// Whether there were revisions to choose by.
+    is_settled: bool,
+}
+
+impl ColumnChoice {
+    /// The columns of these cells in at most `width` characters a line.
+    fn follow(&mut self, revisions: &[RevisionSummary], cells: &[Vec<String>], width: usize) -> &[usize] {
+        if !self.is_settled || self.width != width {
+            let offered = (0..COLUMNS.len()).filter(|&index| is_offered(&COLUMNS[index], revisions, width));
+            self.shown = choose(offered.collect(), &widths(cells), width);
+            (self.width, self.is_settled) = (width, !revisions.is_empty());
+        }
+        &self.shown
+    }
+}
+
+/// Where lines may be of any length, a program may read them, and each column has its place for good.
+fn is_offered(column: &Column, revisions: &[RevisionSummary], width: usize) -> bool {
+    match column.heading {
+        _ if width == usize::MAX => true,
+        METRICS => revisions.iter().any(|now| now.metrics.is_some()),
+        OWNER => has_several_owners(revisions),
+        _ => true,
+    }
+}
+
 /// The table in at most `width` characters a line.
-pub(super) fn table(revisions: &[RevisionSummary], width: usize) -> String {
+pub(super) fn table(revisions: &[RevisionSummary], width: usize, choice: &mut ColumnChoice) -> String {
     let cells: Vec<Vec<String>> =
         revisions.iter().map(|now| COLUMNS.iter().map(|column| (column.cell)(now)).collect()).collect();
-    let has_metrics = revisions.iter().any(|now| now.metrics.is_some());
-    let has_owners = has_several_owners(revisions);
-    let is_offered = |heading| match heading {
-        METRICS => has_metrics,
-        OWNER => has_owners,
-        _ => true,
-    };
-    let offered = (0..COLUMNS.len()).filter(|&index| is_offered(COLUMNS[index].heading));
-    let shown = choose(offered.collect(), &widths(&cells), width);
+    let shown = choice.follow(revisions, &cells, width);
     let headings: Vec<&str> = shown.iter().map(|&index| COLUMNS[index].heading).collect();
     let mut table = output::table(&headings);
     for row in cells {
@@ -158,6 +182,7 @@ pub(crate) mod tests {
             metrics: None,
             other_autoscaler: None,
             shadow: None,
+            left_alone: None,
             metric: "concurrency".to_owned(),
             stable_value: Some(49.873_22),
             panic_value: Some(50.0),
@@ -176,7 +201,26 @@ pub(crate) mod tests {
     #[test]
     fn pods_that_are_asked_for_early_are_counted() {
         let early = RevisionSummary { early_pods: PodCount::new(2), ..summary("default/service/hello") };
-        assert!(table(&[early], 200).contains("8/8 (2 early)"));
+        assert!(drawn(&[early], 200).contains("8/8 (2 early)"));
+    }
+
+    /// A table that was not drawn before.
+    fn drawn(revisions: &[RevisionSummary], width: usize) -> String {
+        table(revisions, width, &mut ColumnChoice::default())
+    }
+
+    #[test]
+    fn a_column_does_not_come_and_go_while_a_table_is_drawn_again() {
+        let mut choice = ColumnChoice::default();
+        let heading = |table: &str| table.lines().next().unwrap_or_default().to_owned();
+        assert!(table(&[], 120, &mut choice).contains("REASON"));
+        let first = table(&[summary("default/service/a")], 120, &mut choice);
+        let mut grown = summary("default/service/a-name-that-needs-the-room-of-two-columns-and-more");
+        grown.metrics = Some("cpu 45%/80%".to_owned());
+        let second = table(&[grown.clone()], 120, &mut choice);
+        let words = |table: &str| heading(table).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&first), words(&second));
+        assert!(words(&table(&[grown], 400, &mut choice)).contains(&METRICS.to_owned()), "another width");
     }
 
     #[test]
@@ -185,7 +229,7 @@ pub(crate) mod tests {
         troubled.why_not_ready = Some("pod checkout-00001-0007: ".to_owned() + &"words ".repeat(40));
         let revisions = [summary("default/service/autoscale-go"), troubled];
         for width in [40, 60, 80, 100, 132, 200] {
-            let table = table(&revisions, width);
+            let table = drawn(&revisions, width);
             assert!(table.lines().all(|line| line.chars().count() <= width), "{width}:\n{table}");
             assert!(table.contains("autoscale-go") && table.contains("shop/checkout"), "{table}");
             assert!(table.contains("8/8") && table.contains("REASON"), "{table}");
@@ -193,20 +237,22 @@ pub(crate) mod tests {
             assert_eq!(table.contains("DESIRED"), width >= 200, "{width}:\n{table}");
         }
         assert!(
-            table(&revisions[..1], 80).contains("http://autoscale-go.localhost:8080"),
+            drawn(&revisions[..1], 80).contains("http://autoscale-go.localhost:8080"),
             "short words leave room"
         );
-        assert!(table(&revisions, usize::MAX).contains("49.87"), "numbers are rounded");
+        assert!(drawn(&revisions, usize::MAX).contains("49.87"), "numbers are rounded");
         assert!(
-            !table(&revisions, usize::MAX).contains("autoscaler-2"),
+            !drawn(&revisions, 400).contains("autoscaler-2"),
             "a single owner is not worth a column"
         );
+        let program = drawn(&revisions, usize::MAX);
+        assert!(program.contains(OWNER) && program.contains(METRICS), "a program finds each column: {program}");
         let shared = revisions.map(|mut revision| {
             if let Some(owner) = &mut revision.owner {
                 owner.buckets = 2;
             }
             revision
         });
-        assert!(table(&shared, usize::MAX).contains("autoscaler-2"), "one of several is");
+        assert!(drawn(&shared, 400).contains("autoscaler-2"), "one of several is");
     }
 }

@@ -22,7 +22,7 @@ fn standing(now: &RevisionSummary) -> String {
         return why.clone();
     }
     if let Some(shadow) = &now.shadow {
-        return in_shadow(shadow) + &beside(now);
+        return in_shadow(shadow, now.left_alone.as_deref()) + &beside(now);
     }
     if now.wanted == PodCount::ZERO {
         return asleep(now);
@@ -63,11 +63,12 @@ fn has_pods(now: &RevisionSummary) -> bool {
 }
 
 /// Nothing is done, so there is nothing to explain but what would be.
-fn in_shadow(shadow: &ShadowView) -> String {
+fn in_shadow(shadow: &ShadowView, left_alone: Option<&str>) -> String {
+    let why = left_alone.unwrap_or("in shadow");
     match (&shadow.last_difference, shadow.differs_ms) {
-        (Some(last), Some(_)) => format!("in shadow: {} would be wanted: {}", last.ours, last.why),
-        (_, None) | (None, _) if shadow.compared == 0 => "in shadow: nothing decided yet".to_owned(),
-        (_, None) | (None, _) => "in shadow: as many as would be wanted".to_owned(),
+        (Some(last), Some(_)) => format!("{why}: {} would be wanted: {}", last.ours, last.why),
+        (_, None) | (None, _) if shadow.compared == 0 => format!("{why}: nothing decided yet"),
+        (_, None) | (None, _) => format!("{why}: as many as would be wanted"),
     }
 }
 
@@ -144,6 +145,11 @@ mod tests {
             "in shadow: as many as would be wanted; hello-hpa wants 3 (cpu 120%/80%)",
             "both are seen"
         );
+        let paused = said(&|now| {
+            shadowed(now);
+            (now.left_alone, now.other_autoscaler) = (Some("paused".to_owned()), None);
+        });
+        assert_eq!(paused, "paused: as many as would be wanted");
         let unseen = said(&|now| {
             shadowed(now);
             now.ready_pods = PodCount::ZERO;

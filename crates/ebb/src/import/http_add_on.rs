@@ -32,13 +32,19 @@ const METRICS: [AddOnMetric; 2] = [
 /// The add-on's object until 0.13: it names the workload, and its `ScaledObject` is made from it.
 pub(super) fn scaled_object(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {
     let spec = at(document, &["spec"]).ok_or_else(|| vec!["spec is missing".to_owned()])?;
+    // The first versions named a Deployment by a field of its own, and counted requests that wait or run.
     let name = text_at(spec, &["scaleTargetRef", "name"])
+        .or_else(|| text_at(spec, &["scaleTargetRef", "deployment"]))
         .ok_or_else(|| vec!["spec.scaleTargetRef.name is missing".to_owned()])?;
     let kind = text_at(spec, &["scaleTargetRef", "kind"]).unwrap_or("Deployment");
     let mut imported = ImportResult { target: format!("{kind} {name}"), ..ImportResult::default() };
     let mut targets = targets(spec, Some(TARGET_DEFAULT))?;
     if targets.is_empty() {
-        targets.push((METRICS[0], TARGET_DEFAULT));
+        let pending = number_at(spec, &["targetPendingRequests"]).unwrap_or(TARGET_DEFAULT);
+        if pending < 1 {
+            return Err(vec![format!("spec.targetPendingRequests is {pending}; it must be at least 1")]);
+        }
+        targets.push((METRICS[0], pending));
     }
     let min = number_at(spec, &["replicas", "min"]).unwrap_or(0);
     let max = number_at(spec, &["replicas", "max"]).unwrap_or(MAX_DEFAULT);
@@ -55,6 +61,7 @@ pub(super) fn scaled_object(document: &DocumentNode) -> Result<ImportResult, Vec
         imported.note_service(service, &format!("{}/{name}", kind.to_lowercase()));
     }
     for (field, why) in [
+        ("host", "clients call the Service, by whatever name leads to it"),
         ("hosts", "clients call the Service, by whatever name leads to it"),
         ("pathPrefixes", "what goes where is an ingress' affair; the Service is called for all paths"),
         ("headers", "what goes where is an ingress' affair"),
@@ -282,6 +289,28 @@ spec:
         ] {
             assert!(written.contains(&pair), "{pair:?} in {written:?}");
         }
+        assert_valid(&imported);
+    }
+
+    #[test]
+    fn the_first_versions_of_the_add_on_are_read_too() {
+        let first = "kind: HTTPScaledObject\nspec:\n  host: shop.example.com\n  targetPendingRequests: 40\n  scaleTargetRef: {deployment: shop, service: shop, port: 80}\n";
+        let imported = imported(first).expect("sound");
+        assert_eq!(imported.target, "Deployment shop");
+        assert!(pairs(&imported).contains(&("autoscaling.knative.dev/target", "40")), "{imported:?}");
+        assert!(imported.notes.iter().any(|note| note.starts_with("spec.host is not needed")), "{imported:?}");
+        assert_valid(&imported);
+    }
+
+    #[test]
+    fn a_wait_that_is_longer_than_allowed_becomes_the_longest_and_that_is_said() {
+        let imported = imported(&SCALED.replace("scaledownPeriod: 60", "scaledownPeriod: 7200").replace("window: 30s", "window: 2s"))
+            .expect("sound");
+        let written = pairs(&imported);
+        assert!(written.contains(&("autoscaling.knative.dev/scale-to-zero-pod-retention-period", "1h")), "{written:?}");
+        assert!(written.contains(&("autoscaling.knative.dev/window", "6s")), "{written:?}");
+        let said = imported.notes.iter().filter(|note| note.contains("the nearest value that is allowed"));
+        assert_eq!(said.count(), 2, "{:?}", imported.notes);
         assert_valid(&imported);
     }
 

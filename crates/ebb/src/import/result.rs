@@ -1,12 +1,20 @@
 //! What a document becomes, and how that is printed.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use settings::hpa::reading::{self, HpaDocument};
 use settings::hpa::{spec_of, yaml_of};
 use settings::{ClusterConfig, RevisionSettings};
-use vocabulary::Problem;
+use vocabulary::{Problem, format_duration, parse_duration};
 
+const HOUR: Duration = Duration::from_hours(1);
+/// The limits of durations that other projects do not limit so (docs/configuration.md).
+const LIMITS: [(&str, Duration, Duration); 3] = [
+    ("autoscaling.knative.dev/window", Duration::from_secs(6), HOUR),
+    ("autoscaling.knative.dev/scale-to-zero-pod-retention-period", Duration::ZERO, HOUR),
+    ("ebb.dev/hpa-sync-period", Duration::from_secs(1), HOUR),
+];
 const CLASS: &str = "autoscaling.knative.dev/class";
 const HPA: &str = "hpa.autoscaling.knative.dev";
 
@@ -22,18 +30,44 @@ pub(super) struct ImportResult {
 }
 
 impl ImportResult {
-    /// Says what of it an autoscaler would not take, or would take otherwise than it looks.
+    /// Leaves what an autoscaler takes: durations are brought into their limits, and an annotation that would
+    /// be refused is left out. Both are said, and what would be taken otherwise than it looks.
     pub(super) fn check(&mut self) {
-        let annotations = self.annotations.iter().cloned().collect();
+        self.clamp();
         let cluster = ClusterConfig::default();
-        let said = match RevisionSettings::read(&annotations, &cluster, None) {
-            Ok(checked) => {
-                let class = checked.value.require_class_of_ours(&cluster).err();
-                checked.warnings.into_iter().chain(class).collect()
+        loop {
+            let annotations = self.annotations.iter().cloned().collect();
+            let (problems, warnings) = match RevisionSettings::read(&annotations, &cluster, None) {
+                Ok(checked) => {
+                    let class = checked.value.require_class_of_ours(&cluster).err();
+                    (Vec::from_iter(class), checked.warnings)
+                }
+                Err(problems) => (problems, Vec::new()),
+            };
+            let before = self.annotations.len();
+            self.annotations.retain(|(key, _)| problems.iter().all(|problem| problem.key != *key));
+            let left_out = problems.iter().map(|problem| format!("left out, as it would be refused: {}", problem.message));
+            self.notes.extend(left_out);
+            // Each round but the last leaves something out.
+            if self.annotations.len() == before {
+                self.notes.extend(messages(warnings));
+                return;
             }
-            Err(problems) => problems,
-        };
-        self.notes.extend(messages(said));
+        }
+    }
+
+    /// Brings durations into the limits of their annotations, which other projects do not have.
+    fn clamp(&mut self) {
+        for (key, value) in &mut self.annotations {
+            let Some((_, least, greatest)) = LIMITS.iter().find(|(known, ..)| known == key) else { continue };
+            let Ok(written) = parse_duration(value) else { continue };
+            let allowed = written.clamp(*least, *greatest);
+            if allowed != written {
+                let allowed = format_duration(allowed);
+                self.notes.push(format!("{key} would be {value}, and is {allowed}, the nearest value that is allowed"));
+                *value = allowed;
+            }
+        }
     }
 
     pub(super) fn text(&self) -> String {

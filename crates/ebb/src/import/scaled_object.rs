@@ -26,7 +26,7 @@ pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String
     let kind = text_at(spec, &["scaleTargetRef", "kind"]).unwrap_or("Deployment");
     let mut notes = Vec::new();
     let scheduled = scheduled(spec, &mut notes);
-    let metrics = metrics(spec, &mut notes);
+    let (triggers, metrics): (Vec<usize>, Vec<DocumentNode>) = metrics(spec, &mut notes).into_iter().unzip();
     if metrics.is_empty() && !scheduled.is_empty() {
         note_what_is_left(spec, &mut notes);
         note_pauses(document, &mut notes);
@@ -58,8 +58,10 @@ pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String
     if let Some(behavior) = at(spec, &["advanced", "horizontalPodAutoscalerConfig", "behavior"]) {
         written.push(("behavior".to_owned(), behavior.clone()));
     }
-    let checked = reading::read_spec(&DocumentNode::Map(written), "spec").map_err(messages)?;
-    notes.extend(checked.warnings.into_iter().map(|warning| warning.message));
+    let in_words = |message: String| in_words_of_keda(message, &triggers);
+    let checked = reading::read_spec(&DocumentNode::Map(written), "spec")
+        .map_err(|problems| messages(problems).into_iter().map(in_words).collect::<Vec<_>>())?;
+    notes.extend(checked.warnings.into_iter().map(|warning| in_words(warning.message)));
     let mut annotations = document_annotations(&checked.value);
     let polling = number_at(spec, &["pollingInterval"]).unwrap_or(POLLING_DEFAULT);
     annotations.push(("ebb.dev/hpa-sync-period".to_owned(), format!("{polling}s")));
@@ -70,6 +72,20 @@ pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String
     }
     annotations.extend(scheduled);
     Ok(ImportResult { target: format!("{kind} {name}"), annotations, notes })
+}
+
+/// A message about the document that was made, in the words of the one that was written. `triggers` has for
+/// each metric the place of its trigger.
+fn in_words_of_keda(message: String, triggers: &[usize]) -> String {
+    let behavior = "spec.advanced.horizontalPodAutoscalerConfig.behavior";
+    let mut message = message
+        .replace("spec.behavior", behavior)
+        .replace("minReplicas", "minReplicaCount")
+        .replace("maxReplicas", "maxReplicaCount");
+    for (place, trigger) in triggers.iter().enumerate() {
+        message = message.replace(&format!("spec.metrics[{place}]"), &format!("spec.triggers[{trigger}]"));
+    }
+    message
 }
 
 /// The bounds of a workload without a metric.
@@ -149,7 +165,8 @@ fn note_pauses(document: &DocumentNode, notes: &mut Vec<String>) {
     }
 }
 
-fn metrics(spec: &DocumentNode, notes: &mut Vec<String>) -> Vec<DocumentNode> {
+/// The metrics that triggers become, each with the place of its trigger.
+fn metrics(spec: &DocumentNode, notes: &mut Vec<String>) -> Vec<(usize, DocumentNode)> {
     let Some(DocumentNode::List(triggers)) = at(spec, &["triggers"]) else { return Vec::new() };
     let mut metrics = Vec::new();
     for (index, trigger) in triggers.iter().enumerate().filter(|(_, trigger)| !is_cron(trigger)) {
@@ -163,7 +180,7 @@ fn metrics(spec: &DocumentNode, notes: &mut Vec<String>) -> Vec<DocumentNode> {
             _ => Err("export its number to Prometheus, and use a metric of type External".to_owned()),
         };
         match metric {
-            Ok(metric) => metrics.push(metric),
+            Ok(metric) => metrics.push((index, metric)),
             Err(why) => notes.push(format!("spec.triggers[{index}] ({kind}) has no equivalent: {why}")),
         }
     }
@@ -305,6 +322,14 @@ spec:
     - type: kafka
       metadata: {topic: mail}
 ";
+
+    #[test]
+    fn messages_have_the_field_names_of_keda() {
+        let problems = imported(&SCALED.replace("maxReplicaCount: 8", "maxReplicaCount: 0")).expect_err("none");
+        assert!(problems[0].starts_with("spec.maxReplicaCount is 0"), "{problems:?}");
+        let text = "spec.metrics[1].resource is odd".to_owned();
+        assert_eq!(in_words_of_keda(text, &[0, 2]), "spec.triggers[2].resource is odd");
+    }
 
     #[test]
     fn triggers_become_metrics_and_what_has_no_equivalent_is_named() {

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use platform_local::{Deletion, LocalPlatform};
+use platform_local::{Deletion, LocalPlatform, RolloutAnswer};
 use runtime::{Clock, MetricsFormat, PageKind, PageLimits, PagePlaces, TrustedHosts, vital};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -136,12 +136,20 @@ async fn http_sd(State(front): State<FallbackPages>) -> Response {
     Json(scraping::targets(&scraping::pods(&front.current.router()).await)).into_response()
 }
 
-/// For the autoscaler, but the order to remove what it tells about. (Not a route with parameters: they would
-/// add up with those of its own routes.)
+/// For the autoscaler, but orders about what it tells of. (Not routes with parameters: they would add up with
+/// those of its own routes.)
 async fn forward(State(front): State<FallbackPages>, request: Request) -> Response {
     let name = request.uri().path().strip_prefix("/v1/revisions/");
     if let Some(name) = name.filter(|_| request.method() == Method::DELETE) {
         return delete_service(name, &front.platform).await.into_response();
+    }
+    if let Some(path) = name.filter(|_| request.method() == Method::POST) {
+        if let Some(name) = path.strip_suffix("/restart") {
+            return restart_service(name, &front.platform).await.into_response();
+        }
+        if let Some(name) = path.strip_suffix("/rollback") {
+            return roll_back_service(name, &front.platform).await.into_response();
+        }
     }
     front.current.router().oneshot(request).await.into_response()
 }
@@ -159,10 +167,46 @@ async fn delete_service(name: &str, platform: &LocalPlatform) -> (StatusCode, St
                 file.display()
             ),
         ),
-        Deletion::Unknown => {
-            (StatusCode::NOT_FOUND, format!("there is no Service {name}, or everything ends already\n"))
-        }
+        Deletion::Unknown => unknown_service(&name),
     }
+}
+
+async fn restart_service(name: &str, platform: &LocalPlatform) -> (StatusCode, String) {
+    let name = match RevisionName::parse(name) {
+        Ok(name) => name,
+        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")),
+    };
+    match platform.restart_pods(name.clone()).await {
+        RolloutAnswer::Begun { .. } => {
+            (StatusCode::OK, format!("{name} is restarted: new pods take over one by one\n"))
+        }
+        RolloutAnswer::NothingBefore | RolloutAnswer::Unknown => unknown_service(&name),
+    }
+}
+
+async fn roll_back_service(name: &str, platform: &LocalPlatform) -> (StatusCode, String) {
+    let name = match RevisionName::parse(name) {
+        Ok(name) => name,
+        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")),
+    };
+    match platform.roll_back(name.clone()).await {
+        RolloutAnswer::Begun { file } => (
+            StatusCode::OK,
+            format!(
+                "{name} is rolled back: pods of the template before take over one by one; the template of {} comes back when that file is written again\n",
+                file.display()
+            ),
+        ),
+        RolloutAnswer::NothingBefore => (
+            StatusCode::CONFLICT,
+            format!("the template of {name} was not edited since `ebb up` began, so there is none before it\n"),
+        ),
+        RolloutAnswer::Unknown => unknown_service(&name),
+    }
+}
+
+fn unknown_service(name: &RevisionName) -> (StatusCode, String) {
+    (StatusCode::NOT_FOUND, format!("there is no Service {name}, or everything ends already\n"))
 }
 
 async fn restart(
@@ -245,6 +289,7 @@ mod tests {
             handover: None,
             app_descriptors: None,
             standing_problems: Vec::new(),
+            certified: None,
             clock: runtime::Clock::start(),
         };
         LocalPlatform::start(config, platform_local::LoadedManifest::default())

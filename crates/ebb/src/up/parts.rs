@@ -7,7 +7,7 @@ pub(super) mod succession;
 use std::sync::Arc;
 use std::time::Duration;
 
-use activator::{Limits, TrustedForwarders};
+use activator::{Limits, TlsListener, TrustedForwarders};
 use anyhow::Context;
 use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, RecordChoice, RecordTarget, StatDesk};
 use axum::Router;
@@ -15,7 +15,9 @@ use dataplane::MemoryBudget;
 use futures_util::future::join_all;
 use link::TcpDialler;
 use platform::Platform;
-use platform_local::{LoadedManifest, LocalConfig, LocalPlatform, LogOptions, ManifestSource};
+use platform_local::{
+    CertifiedHosts, LoadedManifest, LocalConfig, LocalPlatform, LogOptions, ManifestSource,
+};
 use recording::{NameKey, RecordedNames};
 use runtime::{Clock, DescriptorLimit, MetricsRegistry};
 use tokio::task::JoinSet;
@@ -107,6 +109,7 @@ impl Parts {
             handover,
             app_descriptors: Some(descriptors.found),
             standing_problems: former_failure.into_iter().chain(histories.problem()).collect(),
+            certified: entrances.tls.as_ref().map(certified_hosts),
         };
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
         platform.logs().register_metrics(&metrics);
@@ -316,4 +319,10 @@ fn platform_of(platform: &Arc<LocalPlatform>) -> Arc<dyn Platform> {
 
 fn router(autoscalers: &[Autoscaler], metrics: &MetricsRegistry) -> Router {
     Autoscaler::router_of(autoscalers).merge(autoscaler::metrics_router(metrics.clone()))
+}
+
+/// The hosts that the certificates of the front door cover, whichever these are at the moment.
+fn certified_hosts(listener: &TlsListener) -> CertifiedHosts {
+    let certificates = Arc::clone(&listener.certificates);
+    CertifiedHosts::new(move |host| certificates.cover(host))
 }

@@ -31,7 +31,10 @@ pub(super) fn startup_message(
     let requests = front_door.requests;
     let tls = front_door.tls.map(|door| door.address);
     if matches!(style, LogStyle::Json) {
-        let service = |address: ServiceAddress| json!({"name": address.service, "url": address.url, "host": address.host});
+        let service = |address: ServiceAddress| {
+            let ServiceAddress { service, address, browser_url, host } = address;
+            json!({"name": service, "url": address, "host": host, "browser_url": browser_url})
+        };
         let services: Vec<_> = loaded.addresses(front_door).map(service).collect();
         let mut line = json!({"requests": format!("http://{requests}"), "api": format!("http://{api}"), "services": services});
         if let Some(tls) = tls {
@@ -41,8 +44,10 @@ pub(super) fn startup_message(
     }
     let mut lines = vec![format!("requests: http://{requests}"), format!("api: http://{api}")];
     lines.extend(tls.map(|tls| format!("requests over TLS: https://{tls}")));
-    let service =
-        |address: ServiceAddress| format!("{}: {} (Host: {})", address.service, address.url, address.host);
+    let service = |address: ServiceAddress| {
+        let ServiceAddress { service, address, browser_url, host } = address;
+        format!("{service}: {address} (Host: {host}; in a browser {browser_url})")
+    };
     lines.extend(loaded.addresses(front_door).map(service));
     lines.join("\n")
 }

@@ -21,5 +21,5 @@ mod wire;
 
 pub(super) use messages::Offer;
 pub(super) use predecessor_side::{HandOverOffer, HandOverOrder, listen};
-pub(super) use socket::{TakeOverSocket, failure_file, private_folder};
+pub(super) use socket::{TakeOverSocket, failure_file, has_left_a_socket, private_folder};
 pub(super) use successor_side::{Predecessor, TakenParts, take};

@@ -22,6 +22,7 @@ pub(super) static INJECTED_POD: TreePart = POD;
 const FIELD_OWNERS: TreePart = TreePart::Each(&TreePart::Fields(&[
     ("operation", TreePart::Whole),
     ("subresource", TreePart::Whole),
+    ("time", TreePart::Whole),
     ("fieldsV1", TreePart::Fields(&[("f:spec", TreePart::Fields(&[("f:replicas", TreePart::Presence)]))])),
 ]));
 
@@ -37,7 +38,7 @@ pub(super) static CHECKED_OBJECT: TreePart = TreePart::Fields(&[
         ]),
     ),
     ("data", TreePart::Whole),
-    ("spec", TreePart::Fields(&[("template", POD)])),
+    ("spec", TreePart::Fields(&[("replicas", TreePart::Whole), ("template", POD)])),
 ]);
 
 /// The part of an applied manifest that is checked: whether it names the count.

@@ -155,6 +155,33 @@ fn a_server_side_apply_that_names_the_count_is_warned_of() {
     }
 }
 
+#[test]
+fn a_count_in_a_manifest_is_warned_of_only_where_the_manifest_is_applied() {
+    let manifest = |replicas: u32| format!(r#"{{"spec":{{"replicas":{replicas}}}}}"#);
+    let applied = |manifest: &str, replicas: u32, other: &str| {
+        let mut object = workload(&json!({"kubectl.kubernetes.io/last-applied-configuration": manifest}));
+        object["metadata"]["labels"] = json!({"other": other});
+        object["spec"]["replicas"] = json!(replicas);
+        object
+    };
+    let is_warned = |object: &Value, former: &Value| {
+        let response = ask(ReviewQuestion::Validate, object, former);
+        response["warnings"][0].as_str().is_some_and(|text| text.contains("spec.replicas"))
+    };
+    let former = applied(&manifest(3), 3, "a");
+    assert!(is_warned(&former, &Value::Null), "it is created");
+    assert!(!is_warned(&applied(&manifest(3), 3, "b"), &former), "a label is written");
+    assert!(is_warned(&applied(&manifest(4), 4, "a"), &former), "another manifest is applied");
+    assert!(is_warned(&former, &applied(&manifest(3), 7, "a")), "the same manifest is applied again");
+    let by_server = |time: &str| {
+        let mut object = workload(&json!({}));
+        let fields = json!({"f:spec": {"f:replicas": {}}});
+        object["metadata"]["managedFields"] = json!([{"operation": "Apply", "time": time, "fieldsV1": fields}]);
+        object
+    };
+    assert!(!is_warned(&by_server("1"), &by_server("1")) && is_warned(&by_server("2"), &by_server("1")));
+}
+
 /// Each of these is fixed when a pod is made, from its template.
 #[test]
 fn template_annotations_on_a_workload_are_warned_of() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::PodPhase;
-use settings::{ClusterConfig, RevisionSettings};
+use settings::{ClusterConfig, FloorCause, RevisionSettings};
 use vocabulary::{
     ActivatorWord, Assignment, BootId, Epoch, LinkVersion, Ownership, PodCount, PodExits, PodHello, PodName,
     PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestTimeouts, RevisionName, Routing,
@@ -230,6 +230,7 @@ impl World {
             may_write: self.may_write,
             reachable: true,
             floor: PodCount::new(self.floor),
+            floor_cause: FloorCause::default(),
             hold: self.held.clone(),
             origin: scaling::RevisionOrigin::Found,
             template: "hello-00001".to_owned(),

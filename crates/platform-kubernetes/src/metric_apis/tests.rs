@@ -186,6 +186,15 @@ async fn each_series_from_outside_counts() {
 }
 
 #[tokio::test]
+async fn a_cluster_without_a_metrics_server_is_told_what_was_asked() {
+    let reply = FakeServer::default().apis().ask(question("hello", CPU)).await;
+    let answer = &reply.answers[0];
+    assert_eq!(answer.shown, "no metrics server: 404");
+    let query = answer.query.as_deref().unwrap_or_default();
+    assert!(query.starts_with("GET /apis/metrics.k8s.io/"), "{query}");
+}
+
+#[tokio::test]
 async fn failed_metrics_say_so_in_the_servers_words() {
     let none = json!({"items": []});
     let server = FakeServer::default().page(PODS_PATH, none.clone()).page(JOBS_PATH, none);

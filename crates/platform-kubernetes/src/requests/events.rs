@@ -52,7 +52,7 @@ fn event(name: String, note: &EventNote, instance: &str, now: MicroTime) -> Even
         event_time: Some(now),
         action: Some(note.action.to_owned()),
         reason: Some(note.reason.to_owned()),
-        note: Some(cut(&note.text)),
+        note: Some(cut(&note.text.to_string())),
         type_: Some(tone.to_owned()),
         reporting_controller: Some(CONTROLLER.to_owned()),
         reporting_instance: Some(instance.to_owned()),

@@ -307,7 +307,7 @@ impl KindStream {
                 Some(Change::Put(key, Err(Notice::new(NOT_SCALABLE, forbidden(&self.kind, &why)))))
             }
             Err(failure) => {
-                tracing::warn!(kind = %self.kind, name = key.name, ?failure, "a scale could not be read");
+                tracing::warn!(kind = %self.kind, name = key.name, failure = failure.words(), "a scale could not be read");
                 None
             }
         }

@@ -138,7 +138,7 @@ fn target_of(node: &YamlNode) -> Option<RevisionName> {
 
 /// The place of a path such as `spec.metrics[1].resource.target`, or of the nearest thing around it that is
 /// there.
-fn place_of(path: &str, document: &YamlNode) -> TextPlace {
+pub fn place_of(path: &str, document: &YamlNode) -> TextPlace {
     let mut node = document;
     for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
         let inner = match (&node.value, step.strip_suffix(']')) {
@@ -162,8 +162,8 @@ fn place_of(path: &str, document: &YamlNode) -> TextPlace {
     node.place
 }
 
-/// Without places, as class hpa reads it.
-fn tree_of(node: &YamlNode) -> reading::DocumentNode {
+/// A document without places, as class hpa and `ebb import` read it.
+pub fn tree_of(node: &YamlNode) -> reading::DocumentNode {
     match &node.value {
         YamlValue::Null => reading::DocumentNode::Null,
         YamlValue::Bool(value) => reading::DocumentNode::Boolean(*value),

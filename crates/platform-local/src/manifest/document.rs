@@ -12,6 +12,7 @@ use crate::manifest::source::ForeignKinds;
 use crate::manifest::yaml::{YamlNode, YamlValue};
 
 const SERVICES: &str = "serving.knative.dev/v1";
+const MAPPINGS: &str = "serving.knative.dev/v1beta1";
 
 /// A document and the file that it stands in.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub(super) struct Document<'f> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DocumentKind {
     Service,
+    DomainMapping,
     Autoscaler,
     ConfigMap,
     Observability,
@@ -33,7 +35,7 @@ pub(super) enum DocumentKind {
 }
 
 /// The documents in a document: `kubectl get -o yaml` wraps several in a `List`.
-pub(super) fn items(document: YamlNode) -> Vec<YamlNode> {
+pub fn items(document: YamlNode) -> Vec<YamlNode> {
     if document.field("kind").and_then(YamlNode::text) != Some("List") {
         return vec![document];
     }
@@ -65,6 +67,7 @@ pub(super) fn kind_of(document: &YamlNode, foreign: ForeignKinds, report: &mut R
     let name_of = || document.field("metadata")?.field("name")?.text();
     match (version, kind) {
         (SERVICES, "Service") => DocumentKind::Service,
+        (MAPPINGS, "DomainMapping") => DocumentKind::DomainMapping,
         (version, "HorizontalPodAutoscaler")
             if version.starts_with("autoscaling/")
                 && (foreign == ForeignKinds::Refused || scales_service(document)) =>
@@ -102,13 +105,14 @@ fn refuse_foreign(document: &YamlNode, version: &str, kind: &str, report: &mut R
         );
         return;
     }
-    let near = did_you_mean(kind, ["Service", "ConfigMap", "Secret", "HorizontalPodAutoscaler"]);
+    let near = did_you_mean(kind, ["Service", "ConfigMap", "Secret", "HorizontalPodAutoscaler", "DomainMapping"]);
     let advice = if near.is_empty() { "; --ignore-foreign skips what ebb does not run" } else { &near };
     report.refuse(
         place_of("kind"),
         format!(
             "kind is {kind} of {version}; what can be read is Service of {SERVICES}, \
-             HorizontalPodAutoscaler of autoscaling/v2, ConfigMap and Secret of v1{advice}"
+             DomainMapping of {MAPPINGS}, HorizontalPodAutoscaler of autoscaling/v2, ConfigMap and Secret of \
+             v1{advice}"
         ),
     );
 }

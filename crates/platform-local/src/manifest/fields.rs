@@ -3,11 +3,26 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use settings::lacks_unit;
 use vocabulary::{Findings, did_you_mean};
 
 use crate::manifest::Trouble;
 use crate::manifest::data_name::DataName;
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
+
+/// What `kubectl get -o yaml` adds to a manifest.
+pub(crate) const WRITTEN_BY_SERVERS: &[&str] = &[
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
 
 /// Collects what is to be said about one file.
 #[derive(Debug)]
@@ -232,7 +247,9 @@ impl<'n> ManifestFields<'n> {
             .iter()
             .filter_map(|(key, node)| {
                 let path = format!("{}[{:?}]", fields.path, key.text);
-                text_at(node, &path, report).map(|text| (key, text))
+                // What is advised must be accepted.
+                let unit = |found: &str| if lacks_unit(&key.text, found) { "s" } else { "" };
+                text_with_unit(node, &path, unit, report).map(|text| (key, text))
             })
             .collect()
     }
@@ -257,11 +274,22 @@ impl<'n> ManifestFields<'n> {
 
 /// A node that must be a text.
 fn text_at<'n>(node: &'n YamlNode, path: &str, report: &mut Report) -> Option<&'n str> {
+    text_with_unit(node, path, |_| "", report)
+}
+
+/// The same; `unit` says what a number lacks besides its quotes.
+fn text_with_unit<'n>(
+    node: &'n YamlNode,
+    path: &str,
+    unit: impl Fn(&str) -> &'static str,
+    report: &mut Report,
+) -> Option<&'n str> {
     match &node.value {
         YamlValue::Text(text) => return Some(text),
         YamlValue::Integer(_) | YamlValue::Number(_) | YamlValue::Bool(_) => {
             let found = shown(&node.value);
-            report.refuse(node.place, format!("{path} is {found} but must be a text; write \"{found}\""));
+            let unit = unit(&found);
+            report.refuse(node.place, format!("{path} is {found} but must be a text; write \"{found}{unit}\""));
         }
         YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => {
             report.refuse(node.place, format!("{path} must be a text, not {}", node.value.kind()));

@@ -11,6 +11,7 @@ use vocabulary::RevisionName;
 use crate::front_door::FrontDoor;
 use crate::manifest::Trouble;
 use crate::manifest::data::DataDocuments;
+use crate::manifest::own_hosts::PlacedHost;
 use crate::manifest::service::ManifestService;
 
 /// Everything that the files say.
@@ -45,11 +46,12 @@ impl LoadedManifest {
         self.services.keys()
     }
 
-    /// Where a browser reaches each Service, and the host in requests that come another way.
+    /// Where any client and where a browser reaches each Service.
     pub fn addresses(&self, front_door: FrontDoor) -> impl Iterator<Item = ServiceAddress> {
         self.services.values().map(move |placed| ServiceAddress {
             service: placed.service.name.clone(),
-            url: front_door.url(&placed.service),
+            address: front_door.address(),
+            browser_url: front_door.url(&placed.service),
             host: placed.service.host.clone(),
         })
     }
@@ -75,8 +77,10 @@ impl LoadedManifest {
 pub struct ServiceAddress {
     /// The revision that the Service becomes: `NAMESPACE/service/NAME`.
     pub service: RevisionName,
+    /// The URL of the listening address, which takes requests with the header `Host` for this Service.
+    pub address: String,
     /// The URL under which a browser reaches the Service.
-    pub url: String,
+    pub browser_url: String,
     /// The header `Host` of requests that are sent to the listening address.
     pub host: String,
 }
@@ -88,6 +92,8 @@ pub(crate) struct PlacedService {
     pub(crate) file: PathBuf,
     /// The file of the `HorizontalPodAutoscaler` that scales it, if there is one.
     pub(crate) autoscaler_file: Option<PathBuf>,
+    /// The hosts that documents of kind `DomainMapping` give it, each with its file.
+    pub(crate) mappings: Vec<PlacedHost>,
     /// The Service as the file has it, checked.
     pub(crate) service: ManifestService,
 }

@@ -4,7 +4,7 @@ mod settings_document;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::{fmt, io};
+use std::io;
 
 use runtime::{OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, Observability, instead_of_older_tracing};
 use settings::{CONFIG_MAP_NAME, ClusterConfig};
@@ -15,6 +15,8 @@ use crate::manifest::data::{self, DataDocuments, DataReading};
 use crate::manifest::data_name::{DataKind, DataName};
 use crate::manifest::document::{Document, DocumentKind, items, kind_of, place_of};
 use crate::manifest::fields::Report;
+use crate::manifest::item::Item;
+use crate::manifest::own_hosts::{self, DomainMappings, HostClaims, PlacedHost};
 use crate::manifest::service::{self, Surroundings};
 use crate::manifest::source::{ForeignKinds, ManifestSource};
 use crate::manifest::yaml::{self, TextPlace};
@@ -50,32 +52,6 @@ pub(crate) struct FilesReading {
     data: DataReading,
     /// Of what holds data: what Services refer to.
     uses: BTreeSet<DataName>,
-}
-
-/// Something that stands in a file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Item {
-    /// The settings of scaling: the ConfigMap `config-autoscaler`.
-    ConfigMap,
-    /// The settings of logs, metrics and traces: the ConfigMap `config-observability`.
-    Observability,
-    Service(RevisionName),
-    /// The `HorizontalPodAutoscaler` of a Service.
-    Autoscaler(RevisionName),
-    /// A document from which environment variables may be taken.
-    Data(DataName),
-}
-
-impl fmt::Display for Item {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ConfigMap => write!(formatter, "the ConfigMap {CONFIG_MAP_NAME}"),
-            Self::Observability => write!(formatter, "the ConfigMap {OBSERVABILITY_CONFIG_MAP}"),
-            Self::Service(name) => write!(formatter, "the Service {name}"),
-            Self::Autoscaler(name) => write!(formatter, "the HorizontalPodAutoscaler of {name}"),
-            Self::Data(name) => name.fmt(formatter),
-        }
-    }
 }
 
 impl FilesReading {
@@ -125,6 +101,7 @@ impl FilesReading {
         let cluster = reading.config_merged_over(last_good, gone).0;
         let observability = reading.observability_merged_over(last_good, gone).0;
         let autoscalers = reading.read_autoscalers(of_kind(DocumentKind::Autoscaler));
+        let mappings = reading.read_mappings(of_kind(DocumentKind::DomainMapping));
         for kind in [DataKind::ConfigMap, DataKind::Secret] {
             reading.read_data(kind, of_kind(DocumentKind::Data(kind)));
         }
@@ -134,12 +111,16 @@ impl FilesReading {
             observability: &observability,
             domain: &source.domain,
             autoscalers: &autoscalers,
+            mappings: &mappings,
             data: &data,
             is_in_shadow: source.is_in_shadow,
             annotations: &source.annotations,
         };
         reading.read_services(of_kind(DocumentKind::Service), around);
         for report in autoscalers.refuse_strays(|service| reading.is_present(service)) {
+            reading.collect(report);
+        }
+        for report in mappings.refuse_strays(|service| reading.is_present(service)) {
             reading.collect(report);
         }
         reading.warn_of_unused_data();
@@ -186,11 +167,13 @@ impl FilesReading {
         let data = data.filter(|(name, placed)| !self.data.is_present(name) && !is_unclear(&placed.file));
         let services = services.map(|(name, _)| Item::Service(name.clone()));
         let lost = lost.map(|(name, _)| Item::Autoscaler(name.clone()));
+        let unmapped = self.without_mapping(last_good, |placed| !is_unclear(&placed.file));
+        let unmapped = unmapped.into_iter().map(Item::DomainMapping);
         let data = data.map(|(name, _)| Item::Data(name.clone()));
         let settings = [config.map(|_| Item::ConfigMap), observability.map(|_| Item::Observability)]
             .into_iter()
             .flatten();
-        settings.chain(services).chain(lost).chain(data).collect()
+        settings.chain(services).chain(lost).chain(unmapped).chain(data).collect()
     }
 
     /// The manifests in force from now on: every item without a problem, and the last good version of the
@@ -199,6 +182,7 @@ impl FilesReading {
         let (cluster, cluster_file) = self.config_merged_over(last_good, &self.removed);
         let (observability, observability_file) = self.observability_merged_over(last_good, &self.removed);
         let data = self.data_merged_over(last_good, &self.removed);
+        let unmapped = self.without_mapping(last_good, |_| true);
         let Self { services, refused, removed, .. } = self;
         let mut services: BTreeMap<RevisionName, PlacedService> =
             services.into_iter().filter(|(name, _)| !refused.contains(name)).collect();
@@ -207,7 +191,9 @@ impl FilesReading {
             let keeps_autoscaler = placed.autoscaler_file.is_some()
                 && services.get(name).is_some_and(|now| now.autoscaler_file.is_none())
                 && !removed.contains(&Item::Autoscaler(name.clone()));
-            if stays || keeps_autoscaler || refused.contains(name) {
+            let keeps_mapping =
+                unmapped.contains(name) && !removed.contains(&Item::DomainMapping(name.clone()));
+            if stays || keeps_autoscaler || keeps_mapping || refused.contains(name) {
                 services.insert(name.clone(), placed.clone());
             }
         }
@@ -221,6 +207,21 @@ impl FilesReading {
             data,
             services,
         }
+    }
+
+    /// The Services that had a host by a document, and have none such now, nor has another Service.
+    fn without_mapping(
+        &self,
+        last_good: &LoadedManifest,
+        counts: impl Fn(&PlacedHost) -> bool,
+    ) -> BTreeSet<RevisionName> {
+        let present = self.services.values().flat_map(|placed| &placed.mappings);
+        let present: BTreeSet<&str> = present.map(|placed| placed.host.as_str()).collect();
+        let is_lost = |placed: &PlacedHost| !present.contains(placed.host.as_str()) && counts(placed);
+        let services = last_good.services.iter().filter(|(name, before)| {
+            self.services.contains_key(*name) && before.mappings.iter().any(is_lost)
+        });
+        services.map(|(name, _)| name.clone()).collect()
     }
 
     /// The documents with data that are in force. A document that is in no file for a moment may be being
@@ -288,6 +289,7 @@ impl FilesReading {
             DocumentKind::Service => service::name_of(&document.node).is_none(),
             DocumentKind::Data(kind) => data::name_of(kind, &document.node).is_none(),
             DocumentKind::Autoscaler
+            | DocumentKind::DomainMapping
             | DocumentKind::ConfigMap
             | DocumentKind::Observability
             | DocumentKind::Foreign
@@ -310,6 +312,18 @@ impl FilesReading {
         }
         self.refused.extend(autoscalers.refused().cloned());
         autoscalers
+    }
+
+    /// A Service whose document is refused stays as it was.
+    fn read_mappings<'d>(&mut self, documents: impl Iterator<Item = &'d Document<'d>>) -> DomainMappings {
+        let mut mappings = DomainMappings::default();
+        for document in documents {
+            let mut report = Report::about(document.file);
+            mappings.read(&document.node, &mut report);
+            self.collect(report);
+        }
+        self.refused.extend(mappings.refused().cloned());
+        mappings
     }
 
     fn read_data<'d>(&mut self, kind: DataKind, documents: impl Iterator<Item = &'d Document<'d>>) {
@@ -347,6 +361,7 @@ impl FilesReading {
         around: Surroundings<'_>,
     ) {
         let mut first_places: BTreeMap<RevisionName, String> = BTreeMap::new();
+        let mut claims = Vec::new();
         for document in documents {
             let mut report = Report::about(document.file);
             let service = service::read(&document.node, around, &mut report);
@@ -363,11 +378,20 @@ impl FilesReading {
                     self.refused.insert(name);
                 } else {
                     first_places.insert(name.clone(), place_of(document));
-                    if let Some(service) = service {
+                    if let Some((service, own)) = service {
+                        let by_name = service.hosts_by_name().into_iter().map(|host| PlacedHost {
+                            host,
+                            file: document.file.to_owned(),
+                            place: document.node.place,
+                        });
+                        claims.push(HostClaims { service: name.clone(), by_name: by_name.collect(), own });
                         let autoscaler = around.autoscalers.of(&name);
-                        let autoscaler_file = autoscaler.map(|autoscaler| autoscaler.file.clone());
-                        let placed =
-                            PlacedService { file: document.file.to_owned(), autoscaler_file, service };
+                        let placed = PlacedService {
+                            file: document.file.to_owned(),
+                            autoscaler_file: autoscaler.map(|autoscaler| autoscaler.file.clone()),
+                            mappings: around.mappings.of(&name).to_vec(),
+                            service,
+                        };
                         self.services.insert(name, placed);
                     } else {
                         self.refused.insert(name);
@@ -375,6 +399,10 @@ impl FilesReading {
                 }
             }
             self.collect(report);
+        }
+        for (service, trouble) in own_hosts::conflicts(&claims) {
+            self.refused.insert(service);
+            self.troubles.push(trouble);
         }
     }
 

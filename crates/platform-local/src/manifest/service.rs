@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use runtime::Observability;
 use settings::{
-    ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
-    RevisionSettings, SeparateDocument, misplaced_annotations, progress_deadline,
+    ANNOTATION_PREFIXES, CLASS_ANNOTATION, ClusterConfig, HOSTS_ANNOTATION, PROGRESS_DEADLINE_ANNOTATION,
+    PROGRESS_DEADLINE_DEFAULT, RevisionSettings, SeparateDocument, misplaced_annotations, progress_deadline,
 };
 use vocabulary::{Problem, RevisionName};
 
 use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler};
 use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
 use crate::manifest::env::VariableSources;
-use crate::manifest::fields::{ManifestFields, Report};
+use crate::manifest::fields::{ManifestFields, Report, WRITTEN_BY_SERVERS};
+use crate::manifest::own_hosts::{DomainMappings, PlacedHost, read_annotation};
 use crate::manifest::pod;
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
 use crate::pod::Template;
@@ -25,6 +26,9 @@ pub(crate) struct ManifestService {
     pub(crate) name: RevisionName,
     /// The host of its requests: `NAME.NAMESPACE.DOMAIN`.
     pub(crate) host: String,
+    /// Further hosts, of its annotation `ebb.dev/hosts` and of documents of kind `DomainMapping`: names, and
+    /// `*.` before one.
+    pub(crate) own_hosts: Vec<String>,
     /// What the autoscaling annotations of its template say.
     pub(crate) settings: RevisionSettings,
     /// Whether `ebb up --shadow` puts every Service in shadow that does not say otherwise.
@@ -39,8 +43,16 @@ pub(crate) struct ManifestService {
 const LOCAL_DOMAIN: &str = "localhost";
 
 impl ManifestService {
-    /// Under which it is reached: its host, and names that need no set-up on this machine.
+    /// Under which it is reached: its host, names that need no set-up on this machine, and its own hosts.
     pub(crate) fn hosts(&self) -> Vec<String> {
+        let mut hosts = self.hosts_by_name();
+        let own = self.own_hosts.iter().filter(|host| !hosts.contains(*host)).cloned().collect::<Vec<_>>();
+        hosts.extend(own);
+        hosts
+    }
+
+    /// The hosts that follow from its name.
+    pub(crate) fn hosts_by_name(&self) -> Vec<String> {
         let (name, namespace) = (self.name.name(), self.name.namespace());
         let mut hosts = vec![self.host.clone()];
         let short = (namespace == DEFAULT_NAMESPACE).then(|| format!("{name}.{LOCAL_DOMAIN}"));
@@ -64,6 +76,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) domain: &'a str,
     /// The documents of class hpa in the files.
     pub(crate) autoscalers: &'a Autoscalers,
+    /// The documents that give hosts to Services.
+    pub(crate) mappings: &'a DomainMappings,
     /// The documents from which environment variables may be taken.
     pub(crate) data: &'a DataDocuments,
     /// Whether a Service is in shadow that does not say otherwise.
@@ -82,20 +96,6 @@ struct Owner<'a> {
     annotations: &'a BTreeMap<String, String>,
 }
 
-/// What `kubectl get -o yaml` adds to a manifest.
-const WRITTEN_BY_SERVERS: &[&str] = &[
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generation",
-    "managedFields",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
-
 /// The Service's name, if so much of the document can be read.
 pub(crate) fn name_of(document: &YamlNode) -> Option<RevisionName> {
     let metadata = document.field("metadata")?;
@@ -103,16 +103,17 @@ pub(crate) fn name_of(document: &YamlNode) -> Option<RevisionName> {
     RevisionName::new(namespace, "service", metadata.field("name")?.text()?).ok()
 }
 
-/// Reads a document of kind `Service`. `None` if anything in it was refused.
+/// Reads a document of kind `Service`, with the hosts that its annotation and other documents give it. `None`
+/// if anything in it was refused.
 pub(crate) fn read(
     document: &YamlNode,
     around: Surroundings<'_>,
     report: &mut Report,
-) -> Option<ManifestService> {
+) -> Option<(ManifestService, Vec<PlacedHost>)> {
     let refused_before = report.refusals();
     let mut fields = ManifestFields::of(document, "", report)?;
     fields.ignore(&["apiVersion", "kind", "status"]);
-    let name = metadata(&mut fields, report);
+    let (name, mut own_hosts) = metadata(&mut fields, report);
     let autoscaler = name.as_ref().and_then(|name| around.autoscalers.of(name));
     let namespace = name.as_ref().map_or(DEFAULT_NAMESPACE, RevisionName::namespace);
     let owner = Owner {
@@ -131,20 +132,27 @@ pub(crate) fn read(
     fields.finish(&[], report);
     let (name, (template, settings, progress_deadline)) = (name?, template?);
     let host = format!("{}.{}.{}", name.name(), name.namespace(), around.domain.to_lowercase());
-    (report.refusals() == refused_before).then_some(ManifestService {
+    own_hosts.extend(around.mappings.of(&name).iter().cloned());
+    let service = ManifestService {
         name,
         host,
+        own_hosts: own_hosts.iter().map(|placed| placed.host.clone()).collect(),
         settings,
         is_in_shadow: around.is_in_shadow,
         progress_deadline,
         template,
-    })
+    };
+    (report.refusals() == refused_before).then_some((service, own_hosts))
 }
 
-fn metadata(document: &mut ManifestFields<'_>, report: &mut Report) -> Option<RevisionName> {
+/// The name of a Service, and the hosts of its annotation.
+fn metadata(
+    document: &mut ManifestFields<'_>,
+    report: &mut Report,
+) -> (Option<RevisionName>, Vec<PlacedHost>) {
     let Some(mut fields) = document.mapping("metadata", report) else {
         report.refuse(document.place, "metadata is missing: the Service needs a name");
-        return None;
+        return (None, Vec::new());
     };
     fields.ignore(WRITTEN_BY_SERVERS);
     let name = fields.label("name", report);
@@ -154,9 +162,29 @@ fn metadata(document: &mut ManifestFields<'_>, report: &mut Report) -> Option<Re
     let namespace = fields.label("namespace", report);
     fields.text_map("labels", report);
     let annotations = fields.text_map("annotations", report);
-    refuse_all(misplaced_annotations(&as_map(&annotations)), &annotations, report);
+    let (of_hosts, others): (Vec<_>, Vec<_>) =
+        annotations.into_iter().partition(|(key, _)| key.text == HOSTS_ANNOTATION);
+    let hosts = of_hosts.into_iter().flat_map(|(key, text)| read_annotation(text, key.place, report)).collect();
+    refuse_all(misplaced_annotations(&as_map(&others)), &others, report);
     fields.finish(&[("generateName", "give it a name")], report);
-    RevisionName::new(namespace.unwrap_or(DEFAULT_NAMESPACE), "service", name?).ok()
+    let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE);
+    (name.and_then(|name| RevisionName::new(namespace, "service", name).ok()), hosts)
+}
+
+/// The annotations of a template without one that belongs to the Service, which is refused.
+fn without_hosts<'n>(
+    annotations: Vec<(&'n YamlKey, &'n str)>,
+    report: &mut Report,
+) -> Vec<(&'n YamlKey, &'n str)> {
+    let (of_hosts, others): (Vec<_>, Vec<_>) =
+        annotations.into_iter().partition(|(key, _)| key.text == HOSTS_ANNOTATION);
+    for (key, _) in of_hosts {
+        report.refuse(
+            key.place,
+            format!("annotation {HOSTS_ANNOTATION} stands on the template, where it has no effect; move it to metadata.annotations of the Service"),
+        );
+    }
+    others
 }
 
 type ReadTemplate = (Template, RevisionSettings, Duration);
@@ -208,7 +236,7 @@ fn read_template(mut fields: ManifestFields<'_>, owner: Owner<'_>, report: &mut 
         metadata.ignore(&["namespace"]);
         template.name = metadata.label("name", report).map(str::to_owned);
         let labels = metadata.text_map("labels", report);
-        let annotations = metadata.text_map("annotations", report);
+        let annotations = without_hosts(metadata.text_map("annotations", report), report);
         metadata.finish(&[("generateName", "templates are numbered")], report);
         settings = read_settings(&annotations, owner, report);
         deadline = read_progress_deadline(&annotations, report);
@@ -286,10 +314,20 @@ fn read_settings(
         }
         Err(problems) => {
             refuse_all(problems, annotations, report);
+            refuse_all(foreign_class(&all, owner.cluster), annotations, report);
             let document = document.map(|separate| Box::new(separate.document.clone()));
             RevisionSettings { document, ..RevisionSettings::default() }
         }
     }
+}
+
+/// The problem of a class that nothing here runs, of annotations that are refused for something else: both
+/// are told at once.
+fn foreign_class(annotations: &BTreeMap<String, String>, cluster: &ClusterConfig) -> Option<Problem> {
+    let class = annotations.iter().filter(|(key, _)| *key == CLASS_ANNOTATION);
+    let alone = class.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let checked = RevisionSettings::read(&alone, cluster, None).ok()?.value;
+    checked.class.is_some().then(|| checked.require_class_of_ours(cluster).err()).flatten()
 }
 
 fn read_progress_deadline(annotations: &WrittenAnnotations<'_>, report: &mut Report) -> Duration {

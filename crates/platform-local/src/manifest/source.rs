@@ -19,6 +19,8 @@ const LARGEST_FILE: u64 = 4 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct ManifestSource {
     named: Vec<PathBuf>,
+    /// One of those that are named, which may be empty.
+    optional: Option<PathBuf>,
     standard_input: Option<String>,
     pub(crate) domain: String,
     pub(crate) foreign: ForeignKinds,
@@ -49,6 +51,19 @@ impl ManifestSource {
             standard_input = Some(text);
         }
         Ok(Self { named, standard_input, domain: domain.to_owned(), foreign, ..Self::default() })
+    }
+
+    /// One manifest, which stands in no file.
+    pub fn of_text(text: String, domain: &str) -> Self {
+        let named = vec![PathBuf::from(STANDARD_INPUT)];
+        Self { named, standard_input: Some(text), domain: domain.to_owned(), ..Self::default() }
+    }
+
+    /// The same with the manifests of a directory, which may hold none.
+    #[must_use]
+    pub fn with_optional_directory(mut self, directory: PathBuf) -> Self {
+        self.named.push(directory.clone());
+        Self { optional: Some(directory), ..self }
     }
 
     /// The same, but Services are decided about and not scaled, unless one says that it is not in shadow.
@@ -88,7 +103,8 @@ impl ManifestSource {
         let is_bare = |named: &&PathBuf| {
             named.is_dir() && manifests_in(named).is_ok_and(|manifests| manifests.is_empty())
         };
-        self.named.iter().filter(is_bare).cloned().collect()
+        let is_expected = |named: &&PathBuf| self.optional.as_ref() != Some(*named);
+        self.named.iter().filter(is_expected).filter(is_bare).cloned().collect()
     }
 
     /// The files and directories as the user named them.
@@ -109,7 +125,8 @@ fn is_standard_input(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT)
 }
 
-fn manifests_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+/// The manifests in a directory, in the order of their names.
+pub fn manifests_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
@@ -133,5 +150,29 @@ fn read_regular(file: &Path) -> io::Result<String> {
     if metadata.len() > LARGEST_FILE {
         return Err(io::Error::other(format!("it has more than {LARGEST_FILE} bytes")));
     }
-    std::fs::read_to_string(file)
+    text_of(std::fs::read(file)?)
+}
+
+/// The text in a file. One in another encoding than UTF-8 is refused with what to do.
+pub fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+    /// How files in UTF-16 begin that say so.
+    const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+    let is_utf_16 = UTF_16_MARKS.iter().any(|mark| bytes.starts_with(mark));
+    String::from_utf8(bytes).map_err(|_| {
+        let found = if is_utf_16 { "it is in UTF-16" } else { "it is not in UTF-8" };
+        io::Error::new(io::ErrorKind::InvalidData, format!("{found}; save it as UTF-8"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_in_another_encoding_says_what_to_do() {
+        assert_eq!(text_of(b"kind: Service".to_vec()).expect("UTF-8"), "kind: Service");
+        let refusal = |bytes: &[u8]| text_of(bytes.to_vec()).expect_err("no UTF-8").to_string();
+        assert_eq!(refusal(b"\xff\xfek\x00\xff"), "it is in UTF-16; save it as UTF-8");
+        assert_eq!(refusal(b"caf\xe9"), "it is not in UTF-8; save it as UTF-8");
+    }
 }

@@ -3,6 +3,7 @@ mod env;
 mod given_annotations;
 mod hpa;
 mod observability;
+mod own_hosts;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

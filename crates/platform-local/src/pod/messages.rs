@@ -38,6 +38,11 @@ pub(crate) enum PodMessage {
     },
     /// The app answered a request, for the first time.
     Answered,
+    /// The app listens on other ports than the one that it was given, or not any more.
+    ListensElsewhere {
+        /// Where, as a sentence for people; `None` once it listens on its port.
+        trouble: Option<String>,
+    },
     /// What is left of the containers when their time to end is over is killed.
     Killed {
         /// Which processes, and how long after TERM, for people.

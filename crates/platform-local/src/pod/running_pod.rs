@@ -1,6 +1,7 @@
 //! The processes of a pod from their start to the end of the last one: which ends first, and how long each
 //! may take.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ use vocabulary::Timestamp;
 use super::descendants::{self, RemainingChildren};
 use super::messages::{PodMessage, tell};
 use super::orphans::{self, OrphanAge, Orphans};
+use super::port_watch::{PortNews, PortWatch};
 use super::relay::Relay;
 use super::usage::UsageReporter;
 use crate::control_groups::ContainerGroup;
@@ -80,6 +82,8 @@ pub(super) struct RunningPod {
     pub(super) clock: Clock,
     /// The processes of all containers, the app's first.
     pub(super) containers: Vec<Process>,
+    /// Whether the app listens on the port that it was given.
+    pub(super) app_port: PortWatch,
     pub(super) queue_proxy: Process,
     pub(super) told_to_end: bool,
     pub(super) failed: bool,
@@ -152,7 +156,8 @@ impl RunningPod {
         let alive = self.processes().filter(|process| process.is_alive);
         let kills = alive.filter_map(|process| process.kill_at);
         let kills = kills.chain(self.orphans.as_ref().map(Orphans::kill_at));
-        let Some(next) = kills.chain([self.usage.next_deadline()]).min() else { return PollTimeout::NONE };
+        let reports = [self.usage.next_deadline(), self.app_port.next_deadline()];
+        let Some(next) = kills.chain(reports).min() else { return PollTimeout::NONE };
         // Rounded up, so that the loop does not spin through the last millisecond.
         let wait = next.saturating_since(self.clock.now()) + Duration::from_millis(1);
         PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX)
@@ -188,12 +193,26 @@ impl RunningPod {
             let known = if process.name == QUEUE_PROXY { queue_proxy_exit_reason(status) } else { "" };
             let of_memory = process.group.as_ref().and_then(ContainerGroup::killed_for_memory);
             let how = of_memory.unwrap_or_else(|| exit_in_words(status));
-            let reason = format!("{} {how}{known}", process.name);
+            let container = process.container.clone();
+            let is_container = process.name != QUEUE_PROXY;
+            let mut reason = format!("{} {how}{known}", process.name);
+            if is_container && matches!(status, WaitStatus::Exited(_, 0)) {
+                reason += &self.left_in_background();
+            }
             if is_app {
                 self.usage.report_end(&reason);
             }
-            tell(&PodMessage::Failed { reason, container: process.container.clone() });
+            tell(&PodMessage::Failed { reason, container });
         }
+    }
+
+    /// What a container that ended well has left running, as the end of a sentence: a server that made itself
+    /// a daemon has not failed in its own eyes. Empty if nothing is left.
+    fn left_in_background(&self) -> String {
+        let own = |pid: &Pid| self.processes().any(|process| process.pid == *pid);
+        let left = descendants::children().into_iter().filter(|pid| !own(pid));
+        let names: BTreeSet<String> = left.filter_map(descendants::name_of).collect();
+        background_in_words(&names)
     }
 
     /// Asks the next process to end, kills those whose time is over, and reports usage.
@@ -215,6 +234,13 @@ impl RunningPod {
             process.kill_if_due(now);
         }
         self.usage.report_if_due(now);
+        match self.app_port.news(now) {
+            Some(PortNews::Elsewhere(trouble)) => {
+                tell(&PodMessage::ListensElsewhere { trouble: Some(trouble) });
+            }
+            Some(PortNews::Over) => tell(&PodMessage::ListensElsewhere { trouble: None }),
+            None => {}
+        }
     }
 
     fn end_containers(&mut self, now: Timestamp) {
@@ -258,6 +284,15 @@ fn is_closed(stdin: &io::Stdin) -> bool {
     matches!(stdin.lock().read(&mut buffer), Ok(0) | Err(_))
 }
 
+/// What to do about processes of these names that a container left in the background.
+fn background_in_words(names: &BTreeSet<String>) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    format!(", and left {names} running in the background; let the server stay in the foreground (no daemon mode, no `&`)")
+}
+
 /// How a process ended, as the end of a sentence.
 fn exit_in_words(status: WaitStatus) -> String {
     match status {
@@ -284,5 +319,19 @@ fn queue_proxy_exit_reason(status: WaitStatus) -> &'static str {
         | WaitStatus::PtraceSyscall(_)
         | WaitStatus::Continued(_)
         | WaitStatus::StillAlive => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_in_the_background_is_told_to_stay_in_the_foreground() {
+        assert_eq!(background_in_words(&BTreeSet::new()), "");
+        let names = ["nginx", "worker"].map(str::to_owned).into();
+        let text = background_in_words(&names);
+        assert!(text.starts_with(", and left nginx, worker running in the background; "), "{text}");
+        assert!(text.contains("stay in the foreground"), "{text}");
     }
 }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use vocabulary::RevisionName;
 
 use super::event_loop::Supervisor;
-use super::order_inbox::Deletion;
+use super::fleet::TargetPresence;
+use super::order_inbox::{Deletion, RolloutAnswer};
 use super::outbox::PlatformTopic;
+use super::rolled_back::RolledBackService;
 use crate::manifest::{FilesReading, LoadedManifest, PlacedService, Trouble};
 
 impl Supervisor {
@@ -16,8 +18,46 @@ impl Supervisor {
         self.note_troubles(std::mem::take(&mut reading.troubles));
         self.note_warnings(reading.warnings.iter().chain(&reading.absences).cloned().collect());
         self.deleted.retain(|_, file| !reading.written.contains(file));
+        self.rolled_back.retain(|_, service| !reading.written.contains(&service.file));
         reading.leave_out(&self.deleted);
-        self.adopt(reading.merged_over(&self.loaded));
+        let mut loaded = reading.merged_over(&self.loaded);
+        for (name, rolled_back) in &self.rolled_back {
+            if let Some(placed) = loaded.services.get_mut(name) {
+                placed.service.template.clone_from(&rolled_back.template);
+            }
+        }
+        self.adopt(loaded);
+    }
+
+    /// Lets new pods of the same template take over.
+    pub(super) fn restart_pods(&mut self, name: &RevisionName) -> RolloutAnswer {
+        let Some(placed) = self.loaded.services.get(name).filter(|_| !self.fleet.is_ending()) else {
+            return RolloutAnswer::Unknown;
+        };
+        match self.fleet.renew_pods(name, self.clock.now()) {
+            TargetPresence::Yes => {
+                tracing::info!(revision = %name, "restarted: new pods take over");
+                RolloutAnswer::Begun { file: placed.file.clone() }
+            }
+            TargetPresence::No => RolloutAnswer::Unknown,
+        }
+    }
+
+    /// Lets pods of the template before the last edit take over, whatever the file says until it is written
+    /// again.
+    pub(super) fn roll_back(&mut self, name: &RevisionName) -> RolloutAnswer {
+        let mut loaded = LoadedManifest::clone(&self.loaded);
+        let Some(placed) = loaded.services.get_mut(name).filter(|_| !self.fleet.is_ending()) else {
+            return RolloutAnswer::Unknown;
+        };
+        let Some(template) = self.fleet.former_template(name).cloned() else {
+            return RolloutAnswer::NothingBefore;
+        };
+        placed.service.template.clone_from(&template);
+        let file = placed.file.clone();
+        self.rolled_back.insert(name.clone(), RolledBackService { file: file.clone(), template });
+        self.adopt(loaded);
+        RolloutAnswer::Begun { file }
     }
 
     /// Removes a Service, whatever its file says until it is written again.

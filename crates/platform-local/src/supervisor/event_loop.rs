@@ -11,15 +11,17 @@ use tokio::sync::{mpsc, watch};
 use vocabulary::{PodName, PodState, RevisionName, Timestamp};
 
 use super::causes::why;
+use super::certified_hosts::CertifiedHosts;
 use super::cores::Cores;
 use super::fleet::{Fleet, PodNews, TargetPresence};
 use super::handover::{HandOverVerdict, Reply};
 use super::leases::SeatId;
 use super::limits::LimitKeeper;
 use super::logs::LogSink;
-use super::order_inbox::{OrderInbox, SeatChange};
+use super::order_inbox::{OrderInbox, RolloutWish, SeatChange};
 use super::outbox::{PlatformStatus, PlatformTopic};
 use super::pod::StartWait;
+use super::rolled_back::RolledBackService;
 use super::process::{self, ProcessHandle, ProcessStart, ProcessWish};
 use super::start_usage::StartUsage;
 use super::starts::{Machine, Starts};
@@ -51,8 +53,12 @@ pub(super) struct Supervisor {
     pub(super) warnings: Vec<Trouble>,
     /// Services that a person removed, each with its file: they come back when that file is written again.
     pub(super) deleted: BTreeMap<RevisionName, PathBuf>,
+    /// Services that a person rolled back: their templates come back when their files are written again.
+    pub(super) rolled_back: BTreeMap<RevisionName, RolledBackService>,
     pub(super) logs: LogSink,
     pub(super) limits: LimitKeeper,
+    /// Which hosts a certificate covers, if there are certificates.
+    pub(super) certified: Option<CertifiedHosts>,
     /// The pods that wait for their start.
     pub(super) starts: Starts,
     pub(super) cores: Cores,
@@ -115,7 +121,12 @@ impl Supervisor {
     }
 
     pub(super) fn apply(&mut self, loaded: &LoadedManifest) {
-        self.limits.warn_of_unenforced(loaded);
+        let hosts = self.certified.as_ref().map(|certified| certified.problems_of(loaded));
+        let of_services = [self.limits.problems_of(loaded), hosts.unwrap_or_default()].concat();
+        if self.status.of_services != of_services {
+            self.status.of_services = of_services;
+            self.subscribers.note_topic(PlatformTopic::Problems);
+        }
         self.fleet.apply(loaded, self.clock.now());
         *self.inbox.longest_drain.lock() = self.fleet.longest_drain();
     }
@@ -147,6 +158,13 @@ impl Supervisor {
         for (service, reply) in orders.delete {
             // The caller may have gone away; the Service is removed all the same.
             let _ = reply.send(self.delete(&service));
+        }
+        for (service, wish, reply) in orders.rollouts {
+            let answer = match wish {
+                RolloutWish::Restart => self.restart_pods(&service),
+                RolloutWish::Rollback => self.roll_back(&service),
+            };
+            let _ = reply.send(answer);
         }
         // The caller may have lost patience.
         for call in orders.calls {
@@ -209,7 +227,7 @@ impl Supervisor {
                 TargetPresence::Yes
             }
             Order::Tell { about, reason, text } => {
-                tracing::warn!(?about, %reason, "{text}");
+                tracing::warn!(%about, %reason, "{text}");
                 TargetPresence::Yes
             }
         };

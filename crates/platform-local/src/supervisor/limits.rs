@@ -1,4 +1,5 @@
-//! Are the limits of manifests kept here? If not, that is said once, with what to do about it.
+//! Are the limits of manifests kept here? If not, that is a problem of each Service that has some, and a line
+//! in the log once, with what to do about it.
 
 use std::path::Path;
 
@@ -29,16 +30,19 @@ impl LimitKeeper {
         self.groups.as_ref().ok().map(ControlGroups::root)
     }
 
-    /// Warns once that limits are not enforced, if a manifest has some.
-    pub(super) fn warn_of_unenforced(&mut self, loaded: &LoadedManifest) {
-        let unenforced = loaded.services.iter().find_map(|(name, placed)| {
+    /// The problems of the Services whose limits are not enforced; the first one is also warned of, once.
+    pub(super) fn problems_of(&mut self, loaded: &LoadedManifest) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (name, placed) in &loaded.services {
             let mut limits = placed.service.template.containers().map(|container| container.limits);
-            limits.find_map(|limits| self.unenforced(limits)).map(|why| (name, why))
-        });
-        if let Some((revision, why)) = unenforced.filter(|_| !self.was_said) {
-            warn_of(revision, &why);
-            self.was_said = true;
+            let Some(why) = limits.find_map(|limits| self.unenforced(limits)) else { continue };
+            if !self.was_said {
+                warn_of(name, &why);
+                self.was_said = true;
+            }
+            problems.push(problem_of(name, &why));
         }
+        problems
     }
 
     /// Why these do not hold, if so. A request alone is no limit, and holds nowhere but between neighbours.
@@ -53,6 +57,26 @@ impl LimitKeeper {
     }
 }
 
+/// As problems of objects begin: with the kind, the namespace and the name.
+fn problem_of(revision: &RevisionName, why: &str) -> String {
+    let (kind, namespace, name) = (revision.kind(), revision.namespace(), revision.name());
+    format!("{kind} {namespace}/{name}: the limits of CPU and memory in its manifest have no effect: {why}")
+}
+
 fn warn_of(revision: &RevisionName, why: &str) {
     tracing::warn!(%revision, "the limits of CPU and memory in its manifest have no effect: {why}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_without_effect_is_a_problem_of_its_service() {
+        let name = RevisionName::new("shop", "service", "cart").expect("a name");
+        assert_eq!(
+            problem_of(&name, "this machine has none"),
+            "service shop/cart: the limits of CPU and memory in its manifest have no effect: this machine has none"
+        );
+    }
 }

@@ -17,13 +17,16 @@ use vocabulary::{ReplicaName, RevisionName};
 
 use super::cores::Cores;
 use super::event_loop::Supervisor;
+use super::certified_hosts::CertifiedHosts;
 use super::fleet::Fleet;
 use super::handover::{Handover, HandoverDecision};
 use super::identities::new_hop_key;
 use super::leases::{Leases, SeatId};
 use super::limits::LimitKeeper;
 use super::logs::{LogOptions, LogSink, LogStore};
-use super::order_inbox::{Deletion, LocalSeat, OrderInbox, SeatArrival, SeatChange};
+use super::order_inbox::{
+    Deletion, LocalSeat, OrderInbox, RolloutAnswer, RolloutWish, SeatArrival, SeatChange,
+};
 use super::outbox::PlatformStatus;
 use super::process::ProcessWish;
 use super::starts::Starts;
@@ -62,6 +65,8 @@ pub struct LocalConfig {
     pub app_descriptors: Option<u64>,
     /// Problems that are told for as long as this process runs, such as why the one before it failed.
     pub standing_problems: Vec<String>,
+    /// Which hosts a certificate covers; `None` where requests are taken without TLS alone.
+    pub certified: Option<CertifiedHosts>,
 }
 
 /// Pods as processes of this machine.
@@ -109,9 +114,11 @@ impl LocalPlatform {
             troubles: Vec::new(),
             warnings: loaded.warnings.iter().chain(&loaded.absences).cloned().collect(),
             deleted: BTreeMap::new(),
+            rolled_back: BTreeMap::new(),
             loaded,
             logs,
             limits: LimitKeeper::start(control_group.as_deref()),
+            certified: config.certified,
             starts: Starts::of_at_most(config.max_pods),
             cores: Cores::default(),
             processes: BTreeMap::new(),
@@ -158,6 +165,22 @@ impl LocalPlatform {
         let (reply, outcome) = oneshot::channel();
         self.inbox.update(|orders| orders.delete.push((service, reply)));
         outcome.await.unwrap_or(Deletion::Unknown)
+    }
+
+    /// Lets new pods of the same template take over from those of a Service, as after an edit.
+    pub async fn restart_pods(&self, service: RevisionName) -> RolloutAnswer {
+        self.roll_out(service, RolloutWish::Restart).await
+    }
+
+    /// Lets pods of the template before the last edit take over, until the Service's file is written again.
+    pub async fn roll_back(&self, service: RevisionName) -> RolloutAnswer {
+        self.roll_out(service, RolloutWish::Rollback).await
+    }
+
+    async fn roll_out(&self, service: RevisionName, wish: RolloutWish) -> RolloutAnswer {
+        let (reply, outcome) = oneshot::channel();
+        self.inbox.update(|orders| orders.rollouts.push((service, wish, reply)));
+        outcome.await.unwrap_or(RolloutAnswer::Unknown)
     }
 
     /// The longest that a pod's requests may take once everything is to end.

@@ -47,6 +47,8 @@ pub(super) struct PendingOrders {
     pub(super) hand_over: Option<Reply>,
     /// Services that a person removes, each with the channel for the answer.
     pub(super) delete: Vec<(RevisionName, oneshot::Sender<Deletion>)>,
+    /// What a person orders of pods of Services, each with the channel for the answer.
+    pub(super) rollouts: Vec<(RevisionName, RolloutWish, oneshot::Sender<RolloutAnswer>)>,
     /// Answered as soon as the supervisor looks, as a sign that it does not hang.
     pub(super) calls: Vec<oneshot::Sender<()>>,
     /// Whether all pods are to end, and how; it only ever grows.
@@ -67,6 +69,30 @@ pub(super) struct SeatArrival {
     pub(super) name: ReplicaName,
     /// Facts of the platform for this autoscaler.
     pub(super) facts: mpsc::Sender<PlatformFact>,
+}
+
+/// Which pods are to take over from those of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RolloutWish {
+    /// New ones of the same template.
+    Restart,
+    /// Pods of the template before the last edit.
+    Rollback,
+}
+
+/// What became of the order that other pods take over from those of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RolloutAnswer {
+    /// They do, without losing a request. After a rollback the template of this file comes back when it is
+    /// written again.
+    Begun {
+        /// The manifest from which the Service was read last.
+        file: PathBuf,
+    },
+    /// The template was not edited since this process read it.
+    NothingBefore,
+    /// There is no such Service, or everything ends anyway.
+    Unknown,
 }
 
 /// What became of the order to remove a Service.

@@ -20,6 +20,8 @@ pub(crate) struct PlatformStatus {
     pub(crate) cluster: Arc<ClusterConfig>,
     /// What is wrong with the files.
     pub(crate) problems: Vec<String>,
+    /// Problems of Services that their files alone do not show: limits and hosts that this machine cannot keep.
+    pub(crate) of_services: Vec<String>,
     /// Problems of this process that no file mends.
     standing_problems: Vec<String>,
     /// The activators of this process, and those of the process before it that still hold requests.
@@ -32,7 +34,7 @@ impl PlatformStatus {
     }
 
     fn all_problems(&self) -> Vec<String> {
-        self.standing_problems.iter().chain(&self.problems).cloned().collect()
+        self.standing_problems.iter().chain(&self.problems).chain(&self.of_services).cloned().collect()
     }
 }
 

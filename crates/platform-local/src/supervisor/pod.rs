@@ -223,6 +223,12 @@ impl SupervisedPod {
                 detail("metrics_port", ports.metrics.to_string());
                 self.announced = Some(*ports);
             }
+            // One that is ready is reached all the same: its queue-proxy asks another port, say.
+            PodMessage::ListensElsewhere { trouble } => {
+                if self.ready_since.is_none() {
+                    self.trouble = trouble.as_deref().map(PodTrouble::from);
+                }
+            }
             // They become news of their own ([`PodNews`](super::fleet::PodNews)), a failure with the last
             // words; the first answer matters to the whole template.
             PodMessage::QueueProxyLogged { .. }

@@ -253,9 +253,10 @@ impl ProcessWatch {
                 PodNews::Failed(ProcessFailure { reason, last_lines })
             }
             PodMessage::Killed { reason } => PodNews::Killed(reason),
-            PodMessage::Started { .. } | PodMessage::Announced(_) | PodMessage::Answered => {
-                PodNews::Message(message)
-            }
+            PodMessage::Started { .. }
+            | PodMessage::Announced(_)
+            | PodMessage::Answered
+            | PodMessage::ListensElsewhere { .. } => PodNews::Message(message),
         };
         self.tell(news).await;
     }

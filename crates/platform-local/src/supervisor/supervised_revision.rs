@@ -86,6 +86,8 @@ pub(crate) struct SupervisedRevision {
     templates: BTreeMap<TemplateNumber, Template>,
     /// The number of the template in the manifest: new pods run it.
     present: TemplateNumber,
+    /// What the manifest had before the last edit of its template; `None` if there was none.
+    former: Option<Template>,
     numbers_given: TemplateNumber,
     restarts: BTreeMap<TemplateNumber, Restarts>,
     pods: BTreeMap<PodName, SupervisedPod>,
@@ -113,6 +115,7 @@ impl SupervisedRevision {
             hop_keys: vec![hop_key],
             templates,
             present: 1,
+            former: None,
             numbers_given: 1,
             restarts: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -130,7 +133,11 @@ impl SupervisedRevision {
     pub(crate) fn edit(&mut self, service: ManifestService) {
         // Templates are compared by content and not by time: an edit that is undone while pods of the former
         // template still run keeps those pods.
-        let known = self.templates.iter().find(|(_, template)| **template == service.template);
+        // Of equal ones the newest counts: a restart has replaced the others.
+        let known = self.templates.iter().rev().find(|(_, template)| **template == service.template);
+        if self.service.template != service.template {
+            self.former = Some(self.service.template.clone());
+        }
         self.present = if let Some((number, _)) = known {
             *number
         } else {
@@ -141,6 +148,20 @@ impl SupervisedRevision {
         self.service = service;
         self.is_rolling = !self.wanted_pods().1.is_empty();
         self.forget_templates();
+    }
+
+    /// Lets new pods of the same template take over from those that run.
+    pub(crate) fn renew_pods(&mut self) {
+        self.numbers_given += 1;
+        self.templates.insert(self.numbers_given, self.service.template.clone());
+        self.present = self.numbers_given;
+        self.is_rolling = !self.wanted_pods().1.is_empty();
+        self.forget_templates();
+    }
+
+    /// The template before the last edit, if there was one.
+    pub(crate) fn former_template(&self) -> Option<&Template> {
+        self.former.as_ref()
     }
 
     /// Its Service, which was gone, is there again: it begins anew.

@@ -37,6 +37,7 @@ fn service(name: &str, command: &str) -> ManifestService {
     ManifestService {
         name: revision(name),
         host: format!("{name}.default.example.com"),
+        own_hosts: Vec::new(),
         settings: settings::RevisionSettings::default(),
         is_in_shadow: false,
         progress_deadline: settings::PROGRESS_DEADLINE_DEFAULT,
@@ -77,6 +78,7 @@ impl World {
         let placed = |service: &ManifestService| PlacedService {
             file: "all.yaml".into(),
             autoscaler_file: None,
+            mappings: Vec::new(),
             service: service.clone(),
         };
         self.loaded.services =
@@ -279,6 +281,35 @@ fn a_pod_may_drain_for_as_long_as_was_allowed_when_it_started() {
     assert_eq!(world.done(), ["kill app-00002-0003"]);
     world.pass(20 * SECOND);
     assert_eq!(world.done(), ["kill app-00002-0002"]);
+}
+
+#[test]
+fn a_restart_replaces_pods_one_by_one_and_an_edit_of_settings_does_not_undo_it() {
+    let mut world = World::with_pods(2);
+    assert_eq!(world.fleet.renew_pods(&revision("app"), world.now), TargetPresence::Yes);
+    world.carry_out();
+    assert_eq!(world.done(), ["start app-00002-0003 one"], "one first, as after an edit");
+    let mut edited = service("app", "one");
+    edited.settings.min_scale = Some(PodCount::ONE);
+    world.edit(&[edited]);
+    assert_eq!(world.done(), [""; 0], "it is the same template");
+    world.ready(&pod(2, 3));
+    assert_eq!(world.leaving(), ["app-00001-0002"]);
+    assert_eq!(world.done(), ["start app-00002-0004 one"]);
+    assert_eq!(world.fleet.renew_pods(&revision("other"), world.now), TargetPresence::No);
+}
+
+#[test]
+fn the_template_before_the_last_edit_is_remembered() {
+    let mut world = World::with_pods(1);
+    let former = |world: &World| {
+        world.fleet.former_template(&revision("app")).map(|template| template.app.command.clone())
+    };
+    assert_eq!(former(&world), None);
+    world.edit(&[service("app", "two")]);
+    assert_eq!(former(&world), Some(vec!["one".to_owned()]));
+    world.edit(&[service("app", "one")]);
+    assert_eq!(former(&world), Some(vec!["two".to_owned()]), "a rollback can be rolled back");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use dataplane::{
 };
 use runtime::{Clock, PageListener, PagePlaces, TrustedHosts, vital};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{debug, error, warn};
 use vocabulary::{Departure, ResourceUsage, drain_limit_within};
 
 use crate::adopted::AdoptedClients;
@@ -66,7 +66,7 @@ impl ProxyParts {
         }
         self.health.set_draining();
         self.drain.begin();
-        info!(in_flight = self.load.held(), "draining");
+        debug!(in_flight = self.load.held(), "draining");
         let quiet = async {
             self.settings.unknown_to_clients(config.drain_linger, clock).await;
             // An activator closes its connections itself, so that none of its requests meets a closed one.
@@ -85,7 +85,7 @@ impl ProxyParts {
         };
         // Cancelling the drain is what its limit is for; otherwise the limit is of no use any more.
         tokio::select! {
-            () = quiet => info!("drained"),
+            () = quiet => debug!("drained"),
             () = self.out_of_time(config, clock) => {
                 warn!(in_flight = self.load.held(), "the drain took too long; ending with requests in flight");
             }

@@ -115,6 +115,10 @@ pub(crate) struct RevisionFactsMessage {
     pub origin: u32,
     #[prost(string, tag = "16")]
     pub template: String,
+    /// See `FloorCause`: 0 given back, as in records from before there were others, 1 abandoned, 2 bypass, 3
+    /// invalid annotations.
+    #[prost(uint32, tag = "17")]
+    pub floor_cause: u32,
 }
 
 /// Nanoseconds; absent means no limit.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use orchestration::{Entrance, RevisionFacts};
 use scaling::RevisionOrigin;
-use settings::RevisionSettings;
+use settings::{FloorCause, RevisionSettings};
 use settings::hpa::reading::DOCUMENT_ANNOTATION;
 use settings::hpa::{ContainerRequests, PodRequests, ResourceRequests, UsageSource, spec_of, yaml_of};
 use vocabulary::{HopKey, MilliValue, PodCount};
@@ -39,6 +39,12 @@ pub(super) fn revision_out(facts: &RevisionFacts, secrets: &SecretHasher) -> Rev
             RevisionOrigin::Found => 2,
         },
         template: facts.template.clone(),
+        floor_cause: match facts.floor_cause {
+            FloorCause::GivenBack => 0,
+            FloorCause::Abandoned => 1,
+            FloorCause::Bypass => 2,
+            FloorCause::InvalidAnnotations => 3,
+        },
     }
 }
 
@@ -78,6 +84,13 @@ pub(super) fn revision_in(
         may_write: facts.may_write,
         reachable: facts.reachable,
         floor: PodCount::new(facts.floor),
+        floor_cause: match facts.floor_cause {
+            0 => FloorCause::GivenBack,
+            1 => FloorCause::Abandoned,
+            2 => FloorCause::Bypass,
+            3 => FloorCause::InvalidAnnotations,
+            other => return Err(fields::unknown("the cause of a floor", other)),
+        },
         hold: facts.hold,
         origin: match facts.origin {
             1 => RevisionOrigin::New,

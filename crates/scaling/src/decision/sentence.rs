@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use settings::Metric;
+use settings::{FloorCause, Metric};
 use vocabulary::{PeerList, PodCount, format_duration};
 
 use crate::hpa::HpaSentence;
@@ -76,6 +76,8 @@ impl SilentPods {
 pub(crate) enum BoundText {
     InitialScale { least: PodCount },
     MinScale { least: PodCount },
+    Floor { least: PodCount, cause: FloorCause },
+    MinReplicas { least: PodCount },
     MaxScale { most: PodCount },
     Unknown { present: PodCount },
     Panic { present: PodCount },
@@ -103,6 +105,7 @@ pub(crate) enum StandingText {
     Panic { count: PodCount, age: Duration, window: Duration },
     Load { value: f64, target: f64 },
     EarlierPeak,
+    MetricsChanged { sync_period: Duration },
 }
 
 impl From<NeedText> for Sentence {
@@ -248,6 +251,10 @@ impl fmt::Display for BoundText {
                 write!(to, "starts with {least} pods (initial-scale) until they were ready once")
             }
             Self::MinScale { least } => write!(to, "never below {least} (min-scale)"),
+            Self::Floor { least, cause } => write!(to, "never below {least}: {}", floor_words(cause)),
+            Self::MinReplicas { least } => {
+                write!(to, "never below {least} (minReplicas, min-scale), whatever the metrics say")
+            }
             Self::MaxScale { most } => write!(to, "never above {most} (max-scale)"),
             Self::Unknown { present } => {
                 write!(to, "nothing is known of the load yet, so the present count of {present} stays")
@@ -257,6 +264,16 @@ impl fmt::Display for BoundText {
                 write!(to, "between two ticks the count only rises: it stays at {present}")
             }
         }
+    }
+}
+
+/// Why the platform lets a count not fall, as the end of a sentence.
+fn floor_words(cause: FloorCause) -> &'static str {
+    match cause {
+        FloorCause::GivenBack => "a Service was given back, and for a minute clients may still come through ebb",
+        FloorCause::Abandoned => "its Service has no selector, so no other program than ebb can serve it",
+        FloorCause::Bypass => "a Service leads clients to its pods past ebb",
+        FloorCause::InvalidAnnotations => "the annotations of the workload are invalid",
     }
 }
 
@@ -302,6 +319,10 @@ impl fmt::Display for StandingText {
                 write!(to, "the stable window still averages {value} with a target of {target} per pod")
             }
             Self::EarlierPeak => to.write_str("an earlier peak holds the count"),
+            Self::MetricsChanged { sync_period } => {
+                let period = format_duration(sync_period);
+                write!(to, "its metrics were changed: the count stays until their first sync, within {period}")
+            }
         }
     }
 }

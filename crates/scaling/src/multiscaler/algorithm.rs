@@ -11,8 +11,9 @@ use super::outcome::{NonzeroCause, load_sentence};
 use super::pods::RevisionPods;
 use super::{ScaleEnding, routing};
 use crate::decider::{Decider, Observation, Verdict};
-use crate::decision::{Inputs, Mode, Reason, Sentence};
+use crate::decision::{BoundText, Inputs, Mode, Reason, Sentence};
 use crate::hpa::{CountChange, routing_without_own};
+use crate::scale_to_zero::KeptBy;
 
 /// How often a revision is evaluated when nothing presses (Knative's tick, not configurable there either).
 pub(super) const TICK: Duration = Duration::from_secs(2);
@@ -52,6 +53,18 @@ impl KpaScaler {
     }
 }
 
+/// Why a count of class hpa is not zero while its minimum is above zero.
+fn hpa_minimum(spec: &ScalingSpec) -> (NonzeroCause, Sentence) {
+    let least = spec.min_scale;
+    match spec.floor {
+        Some(floor) => {
+            let text = BoundText::Floor { least, cause: floor.cause };
+            (NonzeroCause::Kept(KeptBy::PlatformFloor), text.into())
+        }
+        None => (NonzeroCause::Kept(KeptBy::MinScale), BoundText::MinReplicas { least }.into()),
+    }
+}
+
 impl Algorithm {
     /// The scaler of class kpa, where requests decide.
     pub(super) fn kpa(&self) -> Option<&KpaScaler> {
@@ -87,6 +100,8 @@ impl Algorithm {
     pub(super) fn load_cause(&self, spec: &ScalingSpec, now: Timestamp) -> Option<(NonzeroCause, Sentence)> {
         match self {
             Self::Kpa(kpa) => kpa.verdict().map(|verdict| load_sentence(spec, verdict, now)),
+            // Metrics of class hpa say how many; that it is not zero, the minimum says first.
+            Self::Hpa(hpa) if spec.min_scale > PodCount::ZERO => hpa.desired().map(|_| hpa_minimum(spec)),
             Self::Hpa(hpa) => hpa.reasons().last().map(|last| (NonzeroCause::Load, last.text)),
         }
     }

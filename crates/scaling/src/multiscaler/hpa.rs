@@ -21,7 +21,7 @@ pub(super) use self::pods::HpaPodBook;
 use super::beginning::RevisionBeginning;
 use super::{PodFact, RevisionOrigin, ScaleEnding};
 use crate::decider::Observation;
-use crate::decision::{Reason, Stage};
+use crate::decision::{Reason, Stage, StandingText};
 use crate::hpa::{
     ConditionReason, CountChange, HpaReport, HpaWarning, MetricAnswers, MetricFailure, MetricSamples,
     MixedDecider, MixedObservation, NoProposal, RescaleMemory, Scale, Selection, TargetPods,
@@ -111,6 +111,12 @@ impl HpaScaler {
         now: Timestamp,
     ) {
         if self.settings != *settings {
+            if self.settings.spec.metrics != settings.spec.metrics && self.desired.is_some() {
+                // The former metrics explain nothing any more.
+                let text = StandingText::MetricsChanged { sync_period: settings.sync_period }.into();
+                let stays = self.desired;
+                self.reasons = vec![Reason { stage: Stage::Metric, before: stays, after: stays, text }];
+            }
             // Answers are kept by their metric's place in the document, which is another one now. A round
             // under way ends here: what it brings will be late.
             self.answers = vec![MetricSamples::NotAsked; settings.spec.metrics.len()];

@@ -157,6 +157,42 @@ fn the_refusal_of_an_annotation_names_a_value_to_write() {
 }
 
 #[test]
+fn annotations_of_knative_that_look_like_ours_are_warned_of() {
+    for (key, meant) in [
+        ("serving.knative.dev/min-scale", Some("autoscaling.knative.dev/min-scale")),
+        ("serving.knative.dev/minScale", Some("autoscaling.knative.dev/min-scale")),
+        ("serving.knative.dev/progress-deadlin", Some("serving.knative.dev/progress-deadline")),
+        ("serving.knative.dev/progress-deadline", None),
+        ("serving.knative.dev/creator", None),
+        ("serving.knative.dev/rollout-duration", None),
+    ] {
+        let checked = RevisionSettings::read(&map(&[(key, "1")]), &ClusterConfig::default(), None);
+        let warnings = checked.map(|checked| checked.warnings).unwrap_or_default();
+        match meant {
+            Some(meant) => {
+                let said = warnings.iter().any(|one| one.message.ends_with(&format!("did you mean {meant}?")));
+                assert!(said, "{key}: {warnings:?}");
+            }
+            None => assert!(warnings.is_empty(), "{key}: {warnings:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_number_where_a_duration_is_needed_lacks_its_unit() {
+    for (key, text, lacks) in [
+        ("stable-window", "60", true),
+        ("autoscaling.knative.dev/window", "60", true),
+        ("autoscaling.knative.dev/window", "60s", false),
+        ("autoscaling.knative.dev/target", "60", false),
+        ("max-scale", "60", false),
+        ("unknown", "60", false),
+    ] {
+        assert_eq!(lacks_unit(key, text), lacks, "{key}: {text}");
+    }
+}
+
+#[test]
 fn a_rule_about_several_annotations_names_both_and_the_way_out() {
     let table: [(&[(&str, &str)], &str); 3] = [
         (

@@ -324,6 +324,8 @@ async fn a_unit_lets_a_group_read_the_token_where_the_group_can_reach_it() {
     let install = async |arguments: &[&str]| {
         let mut command = Command::new(executable());
         command.args(["install", "--dry-run", "--system", "--token-group", "65534"]).args(arguments);
+        let for_all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), for_all).expect("it is ours");
         command.arg("-f").arg(&manifest);
         let output = command.output().await.expect("it starts");
         let [said, errors] =

@@ -82,6 +82,8 @@ async fn limits_that_cannot_be_kept_are_warned_of_once_with_what_to_do() {
         ["Delegate=yes", "systemd.unified_cgroup_hierarchy=1"].iter().any(|advice| said[0].contains(advice)),
         "{said:?}"
     );
+    let (_, shown, _) = ebb.run(&["explain", "two"]).await;
+    assert!(shown.contains("problem    service default/two: the limits of CPU and memory"), "{shown}");
     // They run all the same.
     ebb.load("one").burst(5).await.assert_all_answered();
 }

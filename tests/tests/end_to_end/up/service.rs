@@ -37,10 +37,19 @@ async fn ebb(arguments: &[&str]) -> (i32, String, String) {
 
 /// `ebb install` with these further arguments, which writes below this folder alone.
 async fn install(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let (units, share) = (folder.join("units"), folder.join("share"));
-    let (units, share) = (units.to_string_lossy(), share.to_string_lossy());
+    let [units, share, executables] =
+        ["units", "share", "bin"].map(|name| folder.join(name).to_string_lossy().into_owned());
     let place = ["install", "--unit-directory", &units, "--manual-directory", &share];
-    ebb(&[&place[..], arguments].concat()).await
+    let of_machine = ["--executable-directory", &executables];
+    let is_for_machine = arguments.contains(&"--system");
+    let more = if is_for_machine { &of_machine[..] } else { &[] };
+    ebb(&[&place[..], more, arguments].concat()).await
+}
+
+/// Lets every user into a temporary folder, as into `/etc`.
+fn open_to_all(folder: &Path) {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder, mode).expect("it is ours");
 }
 
 /// What systemd says of the units in a folder.
@@ -66,6 +75,10 @@ async fn units_are_written_as_systemd_wants_them_and_removed_again() {
     let manifests = folder.path().join("100% of $mine");
     std::fs::create_dir(&manifests).expect("a folder");
     std::fs::write(manifests.join("hello.yaml"), Service::new("hello").yaml()).expect("writing");
+    let arguments = ["--system", "-f", &manifests.to_string_lossy()];
+    let (code, _, stderr) = install(folder.path(), &arguments).await;
+    assert!(code == 2 && stderr.contains("cannot be read by the service"), "{code}: {stderr}");
+    open_to_all(folder.path());
     let manifests = manifests.to_string_lossy().into_owned();
     for (manager, command, more) in [
         ("--user", "systemctl --user enable --now ebb.socket ebb.service", &[][..]),

@@ -86,7 +86,7 @@ pub(crate) async fn curl(
 async fn assert_url(ebb: &Ebb, url: &str) {
     let list = ebb.json(&["get", "-o", "json"]).await.expect("it answers");
     assert_eq!(list["revisions"][0]["url"], url);
-    assert!(ebb.output().contains(&format!(": {url} (Host: ")), "{}", ebb.output());
+    assert!(ebb.output().contains(&format!("; in a browser {url})")), "{}", ebb.output());
 }
 
 /// The exit code of a curl that does not trust the certificate.

@@ -80,6 +80,12 @@ pub(super) fn connect(api: SocketAddr) -> anyhow::Result<Option<UnixStream>> {
     }
 }
 
+/// Whether an `ebb up` of this user has its API there, or had it when it was killed. It is not asked: it would
+/// take the question for a successor's.
+pub(in crate::up) fn has_left_a_socket(api: SocketAddr) -> bool {
+    path(&folder(), api).exists()
+}
+
 /// Fails unless the other end is this user's.
 pub(super) fn check_peer(stream: &UnixStream) -> anyhow::Result<()> {
     let peer = socket_peercred(stream)?;

@@ -1,6 +1,7 @@
 //! What a revision tells of itself: the facts that the autoscaler decides by.
 
 use orchestration::{Entrance, PodFacts, RevisionFacts};
+use settings::FloorCause;
 use vocabulary::PodCount;
 
 use super::SupervisedRevision;
@@ -28,6 +29,7 @@ impl SupervisedRevision {
             may_write: !service.is_in_shadow || service.settings.shadow == Some(false),
             reachable: true,
             floor: PodCount::ZERO,
+            floor_cause: FloorCause::default(),
             hold: None,
             origin: self.origin,
             template: self.template_name(self.present),

@@ -71,6 +71,7 @@ impl SupervisedRevision {
             None => ManifestService {
                 name: record.name,
                 host: record.host,
+                own_hosts: Vec::new(),
                 settings: RevisionSettings::default(),
                 is_in_shadow: false,
                 progress_deadline: NO_DEADLINE,
@@ -82,6 +83,7 @@ impl SupervisedRevision {
         let restarts = record.restarts.into_iter();
         let restarts = restarts.map(|(template, record)| (template, Restarts::taken_over(record, now)));
         Self {
+            former: None,
             wanted: PodCount::new(record.wanted),
             is_going: record.is_going,
             of_new_pods: QueueProxySettings::default(),

@@ -159,6 +159,10 @@ fn states_read_as_sentences() {
             "the stable window still averages 0.01 with a target of 70 per pod",
         ),
         (StandingText::EarlierPeak, "an earlier peak holds the count"),
+        (
+            StandingText::MetricsChanged { sync_period: Duration::from_secs(15) },
+            "its metrics were changed: the count stays until their first sync, within 15s",
+        ),
     ]);
 }
 
