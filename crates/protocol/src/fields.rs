@@ -103,6 +103,14 @@ impl Fields {
         }
     }
 
+    /// Forgets those of the lines that are left out where they are written.
+    pub(crate) fn forget_dropped(&mut self) {
+        if let FieldsForm::Lines(lines, map) = &mut self.0 {
+            lines.forget_dropped();
+            map.take();
+        }
+    }
+
     /// The first value of a header.
     pub fn first(&self, name: &HeaderName) -> Option<&[u8]> {
         match &self.0 {

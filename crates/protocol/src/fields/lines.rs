@@ -15,13 +15,19 @@ const ADDED_HEADERS: usize = 3;
 /// at once.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
 
-/// The field lines of a head that pass as they came, and what is added to them: none of them is one that
-/// a proxy changes or removes, and each is written as we would write it, but for the case of its name.
+/// As many lines as may be left out of what is written. Of more a map is made.
+const DROPPED_MAX: usize = 2;
+
+/// The field lines of a head, those that are left out where they are written, and what is added to them. Each
+/// of the others passes as it came: it is none that a proxy changes or removes, and it is written as we would
+/// write it, but for the case of its name.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldLines {
     /// The lines with their ends, and the empty line behind them.
     text: Bytes,
     seen: SeenFields,
+    /// Whether those that are left out are no headers of the message any more.
+    is_hop_over: bool,
     added: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -37,6 +43,8 @@ struct SeenFields {
     has_date: bool,
     has_user_agent: bool,
     has_content_type: bool,
+    /// The lines that end at this hop, in their order; empty where there are fewer.
+    dropped: [Range<u16>; DROPPED_MAX],
 }
 
 impl FieldLines {
@@ -54,15 +62,16 @@ impl FieldLines {
         let mut at = 0;
         while text.get(at..at + 2)? != b"\r\n" {
             let line = PlainLine::read(text, at)?;
-            let (field, value) = (FieldName::of(&text[line.name]), &text[line.value.clone()]);
+            let (field, value) = (FieldName::of(&text[line.name.clone()]), &text[line.value.clone()]);
             note(field, value);
-            pass &= seen.note(field, &line.value, value);
+            pass &= seen.note(field, at, &line, value);
             at = line.end;
         }
         if usize::from(seen.count) > count_max {
             return None;
         }
-        Some((Self { text: bytes.slice(begin..begin + at + 2), seen, added: Vec::new() }, pass))
+        let text = bytes.slice(begin..begin + at + 2);
+        Some((Self { text, seen, is_hop_over: false, added: Vec::new() }, pass))
     }
 
     /// How many bytes the lines have, with the empty line behind them.
@@ -73,6 +82,11 @@ impl FieldLines {
     /// How many headers there are.
     pub(super) fn count(&self) -> usize {
         usize::from(self.seen.count) + self.added.len()
+    }
+
+    /// The lines that are left out where lines are written are no headers any more.
+    pub(super) fn forget_dropped(&mut self) {
+        self.is_hop_over = true;
     }
 
     /// Sets a header that is not among the lines.
@@ -117,19 +131,29 @@ impl FieldLines {
 
     /// The names and values of the lines.
     fn parts(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut rest = &self.text[..];
+        let mut at = 0_usize;
         std::iter::from_fn(move || {
-            let end = memchr::memchr(b'\r', rest)?;
-            let (line, after) = rest.split_at(end);
-            rest = after.get(2..)?;
+            let line = loop {
+                let begin = at;
+                let length = memchr::memchr(b'\r', self.text.get(begin..)?)?;
+                at = begin + length + 2;
+                if !self.is_hop_over || !self.seen.is_dropped(begin) {
+                    break &self.text[begin..begin + length];
+                }
+            };
             let colon = memchr::memchr(b':', line)?;
             Some((&line[..colon], line.get(colon + 2..)?))
         })
     }
 
-    /// Writes all of it, without the empty line at its end.
+    /// Writes all of it but for the lines that end at this hop, without the empty line at its end.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.text[..self.text.len() - 2]);
+        let mut begin = 0_usize;
+        for dropped in self.seen.dropped.iter().filter(|dropped| !dropped.is_empty()) {
+            out.extend_from_slice(&self.text[begin..usize::from(dropped.start)]);
+            begin = usize::from(dropped.end);
+        }
+        out.extend_from_slice(&self.text[begin..self.text.len() - 2]);
         for (name, value) in &self.added {
             write_header(name, value, out);
         }
@@ -175,8 +199,27 @@ impl PlainLine {
 }
 
 impl SeenFields {
-    /// Notes a field with its value, and where that is, and says whether the field passes without a doubt.
-    fn note(&mut self, field: FieldName, place: &Range<usize>, value: &[u8]) -> bool {
+    /// Whether the line that begins at `begin` ends at this hop.
+    fn is_dropped(&self, begin: usize) -> bool {
+        self.dropped.iter().any(|dropped| !dropped.is_empty() && usize::from(dropped.start) == begin)
+    }
+
+    /// Leaves a line out of what is written. Says whether there is room for it among those that are.
+    fn drop_line(&mut self, begin: usize, end: usize) -> bool {
+        let (Ok(start), Ok(end)) = (u16::try_from(begin), u16::try_from(end)) else { return false };
+        match self.dropped.iter_mut().find(|dropped| dropped.is_empty()) {
+            Some(free) => {
+                *free = start..end;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Notes a field of the line that begins at `begin`, with its value, and says whether the line passes, or
+    /// is left out, without a doubt.
+    fn note(&mut self, field: FieldName, begin: usize, line: &PlainLine, value: &[u8]) -> bool {
+        let place = &line.value;
         self.count += 1;
         match field {
             FieldName::Passing => {}
@@ -196,12 +239,17 @@ impl SeenFields {
             FieldName::Date => self.has_date = true,
             FieldName::UserAgent => self.has_user_agent = true,
             FieldName::ContentType => self.has_content_type = true,
-            FieldName::TransferEncoding | FieldName::Connection | FieldName::Expect | FieldName::OfHops => {
-                return false;
-            }
+            FieldName::Dropped => return self.drop_line(begin, line.end),
+            FieldName::Connection => return names_no_header(value) && self.drop_line(begin, line.end),
+            FieldName::TransferEncoding | FieldName::Expect | FieldName::OfHops => return false,
         }
         true
     }
+}
+
+/// Whether a `Connection` names no header that ends with it, nor another protocol.
+fn names_no_header(connection: &[u8]) -> bool {
+    connection.eq_ignore_ascii_case(b"keep-alive") || connection.eq_ignore_ascii_case(b"close")
 }
 
 fn is_blank(byte: u8) -> bool {
