@@ -79,11 +79,11 @@ fn what_a_proxy_edits_or_would_write_otherwise_is_a_map() {
         assert_eq!(fields.of_hops().map(HeaderMap::len), Some(lines.matches('\n').count()), "{lines:?}");
     }
     let bytes = Bytes::from_static(b"A: b\r\nC: d\r\n\r\n");
-    let read = |bytes: &Bytes, count_max| Fields::read(bytes, 0, count_max, |_, _| {});
-    assert!(read(&bytes, 2).is_some());
-    assert!(read(&bytes, 1).is_none(), "they are too many");
+    let limited = |bytes: &Bytes, count_max| Fields::read(bytes, 0, count_max, |_, _| {});
+    assert!(limited(&bytes, 2).is_some());
+    assert!(limited(&bytes, 1).is_none(), "they are too many");
     for length in 0..bytes.len() {
-        assert!(read(&bytes.slice(..length), 2).is_none(), "{length}");
+        assert!(limited(&bytes.slice(..length), 2).is_none(), "{length}");
     }
     let long = format!("A: {}\r\n", "b".repeat(4096));
     assert_eq!(written(&read(&long)), None, "its headers are counted");
