@@ -6,7 +6,9 @@ pub(crate) mod failed_hop;
 
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::StatusCode;
-use protocol::{Request, Response, connection_asks_to_upgrade, has_hop_by_hop, remove_hop_by_hop};
+use protocol::{
+    Request, Response, connection_asks_to_upgrade, end_hop, has_hop_by_hop, remove_hop_by_hop,
+};
 
 use crate::body::upgrade::{ClientUpgrade, relay};
 use crate::body::{Body, GuardedBody};
@@ -31,7 +33,10 @@ impl ForwardingTerms {
         let protocol = Protocol::of(request.version());
         let offered = request.body_mut().take_upgrade();
         let mut upgrade = None;
-        if let Some(headers) = request.fields_mut().of_hops_mut().filter(|headers| has_hop_by_hop(headers)) {
+        let headers = request.fields_mut().of_hops_mut();
+        if headers.is_none() {
+            end_hop(request.fields_mut());
+        } else if let Some(headers) = headers.filter(|headers| has_hop_by_hop(headers)) {
             let token = match protocol {
                 Protocol::Http1 => connection_asks_to_upgrade(headers),
                 Protocol::Http2 => None,
@@ -84,9 +89,7 @@ impl Hop<'_> {
             keep_upgrade_headers(&mut response);
             return Ok(response.map(|_| GuardedBody::new(Body::empty(), None)));
         }
-        if let Some(headers) = response.fields_mut().of_hops_mut() {
-            remove_hop_by_hop(headers);
-        }
+        end_hop(response.fields_mut());
         Ok(response.map(|body| {
             // Without a body there is nothing left to time, and the timer would only have to be cancelled.
             let body = if body.is_empty() { body } else { body.with_timers(timers) };

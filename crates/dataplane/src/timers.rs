@@ -149,19 +149,20 @@ impl RunningTimers {
             // Asked anew each time: a byte that moved, or a response that began, has changed it without
             // touching the alarm.
             let Some((at, expired)) = self.next_deadline() else { return Poll::Pending };
+            let instant = self.clock.instant(at);
             match &mut self.alarm {
                 // Later than it is set to is fine: it fires early, finds that out, and is set again.
-                Some(alarm) if alarm.at() <= at => {
+                Some(alarm) if alarm.at() <= Some(instant) => {
                     if alarm.poll(context).is_pending() {
                         return Poll::Pending;
                     }
-                    if alarm.at() >= at || at <= self.clock.now() {
+                    if alarm.at() >= Some(instant) || at <= self.clock.now() {
                         return Poll::Ready(expired);
                     }
-                    alarm.move_to(at, self.clock.instant(at));
+                    alarm.move_to(instant);
                 }
-                Some(alarm) => alarm.move_to(at, self.clock.instant(at)),
-                None => self.alarm = Some(Alarm::set(at, self.clock.instant(at))),
+                Some(alarm) => alarm.move_to(instant),
+                None => self.alarm = Some(Alarm::set(instant)),
             }
         }
     }

@@ -8,14 +8,16 @@
 
 mod lines;
 mod name;
+mod plain_line;
 
 use std::cell::OnceCell;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-pub(crate) use lines::{FieldLines, is_token_byte, map_of, text_length, write_header};
+pub(crate) use lines::{FieldLines, map_of, write_header};
 pub(crate) use name::FieldName;
+pub(crate) use plain_line::{is_token_byte, text_length};
 
 /// The fields of a head; see the module's documentation.
 #[derive(Clone, Debug)]
@@ -100,6 +102,14 @@ impl Fields {
         match &mut self.0 {
             FieldsForm::Lines(..) => None,
             FieldsForm::Map(map) => Some(map),
+        }
+    }
+
+    /// Forgets those of the lines that are left out where they are written.
+    pub(crate) fn forget_dropped(&mut self) {
+        if let FieldsForm::Lines(lines, map) = &mut self.0 {
+            lines.forget_dropped();
+            map.take();
         }
     }
 

@@ -12,6 +12,7 @@ use http::header::{
     UPGRADE,
 };
 
+use crate::fields::Fields;
 use forwarded::{FORWARDED, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
 pub use forwarded::{ClientAddress, set_forwarded_for, strip_forwarded};
@@ -124,6 +125,15 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
         if takes_trailers {
             headers.insert(TE, HeaderValue::from_static("trailers"));
         }
+    }
+}
+
+/// Ends the hop on which a message came: the headers that concern it alone are removed, as
+/// [`remove_hop_by_hop`] does it.
+pub fn end_hop(fields: &mut Fields) {
+    match fields.of_hops_mut() {
+        Some(headers) => remove_hop_by_hop(headers),
+        None => fields.forget_dropped(),
     }
 }
 

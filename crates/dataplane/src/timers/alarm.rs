@@ -1,9 +1,10 @@
 //! A timer of the runtime that outlives the request it was made for.
 //!
 //! To make one, to put it into the runtime's wheel and to take it out again costs more than all else that a
-//! request does about time, while one that is in the wheel moves to a later point for next to nothing. So
-//! those that no task needs are kept for the next request. One that fires meanwhile wakes the task that used
-//! it last, which finds that nothing has happened.
+//! request does about time. So those that no task needs are kept for the next request, and stay where they
+//! are in the wheel: one that is due before its request is moves only when it fires, which is seldom, for
+//! requests end far sooner than they may. One that fires meanwhile wakes the task that used it last, which
+//! finds that nothing has happened.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -11,7 +12,6 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::{Handle, Id};
 use tokio::time::{Instant, Sleep};
-use vocabulary::Timestamp;
 
 /// How many are kept. Requests end and begin in turns, so that a few serve many.
 const SPARE_MAX: usize = 64;
@@ -23,7 +23,6 @@ thread_local! {
 /// A timer that is set.
 #[derive(Debug)]
 pub(super) struct Alarm {
-    at: Timestamp,
     /// To which it belongs. A thread may have had another one before, whose timers never fire again.
     runtime: Id,
     /// `None` once it is dropped.
@@ -31,29 +30,30 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Sets one to `at`, which is `instant` on the runtime's axis.
-    pub(super) fn set(at: Timestamp, instant: Instant) -> Self {
+    /// One that fires at this point or before it, as [`Alarm::at`] says.
+    pub(super) fn set(at: Instant) -> Self {
         let runtime = Handle::current().id();
         let sleep = match SPARE.with_borrow_mut(Vec::pop) {
             Some((known, mut spare)) if known == runtime => {
-                spare.as_mut().reset(instant);
+                if spare.deadline() > at {
+                    spare.as_mut().reset(at);
+                }
                 spare
             }
-            Some(_) | None => Box::pin(tokio::time::sleep_until(instant)),
+            Some(_) | None => Box::pin(tokio::time::sleep_until(at)),
         };
-        Self { at, runtime, sleep: Some(sleep) }
+        Self { runtime, sleep: Some(sleep) }
     }
 
-    /// To when it is set.
-    pub(super) fn at(&self) -> Timestamp {
-        self.at
+    /// To when it is set; `None` once it is dropped.
+    pub(super) fn at(&self) -> Option<Instant> {
+        self.sleep.as_ref().map(|sleep| sleep.deadline())
     }
 
     /// Sets it to another point.
-    pub(super) fn move_to(&mut self, at: Timestamp, instant: Instant) {
-        self.at = at;
+    pub(super) fn move_to(&mut self, at: Instant) {
         if let Some(sleep) = &mut self.sleep {
-            sleep.as_mut().reset(instant);
+            sleep.as_mut().reset(at);
         }
     }
 
@@ -86,12 +86,18 @@ mod tests {
     use super::*;
 
     fn set(clock: Clock, after: u64) -> Alarm {
-        let at = clock.now() + Duration::from_secs(after);
-        Alarm::set(at, clock.instant(at))
+        Alarm::set(clock.instant(clock.now() + Duration::from_secs(after)))
     }
 
-    async fn fire(clock: Clock, mut alarm: Alarm) -> u64 {
+    /// Waits as its users do: one that fires before its time is set again. Says how many seconds that took.
+    async fn fire(clock: Clock, after: u64) -> u64 {
         let before = clock.now();
+        let at = clock.instant(before + Duration::from_secs(after));
+        let mut alarm = Alarm::set(at);
+        while alarm.at().is_some_and(|due| due < at) {
+            poll_fn(|context| alarm.poll(context)).await;
+            alarm.move_to(at);
+        }
         poll_fn(|context| alarm.poll(context)).await;
         clock.now().saturating_since(before).as_secs()
     }
@@ -104,7 +110,7 @@ mod tests {
             let _ = poll_fn(|context| Poll::Ready(before.poll(context))).await;
             drop(before);
             assert_eq!(SPARE.with_borrow(Vec::len), 1);
-            assert_eq!(fire(clock, set(clock, after)).await, after, "after {used}");
+            assert_eq!(fire(clock, after).await, after, "after {used}");
         }
     }
 
@@ -115,7 +121,7 @@ mod tests {
             let runtime = builder.enable_all().start_paused(true).build().expect("a runtime");
             runtime.block_on(async {
                 let clock = Clock::start();
-                assert_eq!(fire(clock, set(clock, 2)).await, 2);
+                assert_eq!(fire(clock, 2).await, 2);
             });
         }
     }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 use super::name::FieldName;
+use super::plain_line::PlainLine;
 use crate::content_length::parse_length;
 
 /// Room for what a proxy adds. A map that grows is filled anew.
@@ -15,13 +16,19 @@ const ADDED_HEADERS: usize = 3;
 /// at once.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
 
-/// The field lines of a head that pass as they came, and what is added to them: none of them is one that
-/// a proxy changes or removes, and each is written as we would write it, but for the case of its name.
+/// As many lines as may be left out of what is written. Of more a map is made.
+const DROPPED_MAX: usize = 2;
+
+/// The field lines of a head, those that are left out where they are written, and what is added to them. Each
+/// of the others passes as it came: it is none that a proxy changes or removes, and it is written as we would
+/// write it, but for the case of its name.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldLines {
     /// The lines with their ends, and the empty line behind them.
     text: Bytes,
     seen: SeenFields,
+    /// Whether those that are left out are no headers of the message any more.
+    is_hop_over: bool,
     added: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -37,6 +44,8 @@ struct SeenFields {
     has_date: bool,
     has_user_agent: bool,
     has_content_type: bool,
+    /// The lines that end at this hop, in their order; empty where there are fewer.
+    dropped: [Range<u16>; DROPPED_MAX],
 }
 
 impl FieldLines {
@@ -54,15 +63,16 @@ impl FieldLines {
         let mut at = 0;
         while text.get(at..at + 2)? != b"\r\n" {
             let line = PlainLine::read(text, at)?;
-            let (field, value) = (FieldName::of(&text[line.name]), &text[line.value.clone()]);
+            let (field, value) = (FieldName::of(&text[line.name.clone()]), &text[line.value.clone()]);
             note(field, value);
-            pass &= seen.note(field, &line.value, value);
+            pass &= seen.note(field, at, &line, value);
             at = line.end;
         }
         if usize::from(seen.count) > count_max {
             return None;
         }
-        Some((Self { text: bytes.slice(begin..begin + at + 2), seen, added: Vec::new() }, pass))
+        let text = bytes.slice(begin..begin + at + 2);
+        Some((Self { text, seen, is_hop_over: false, added: Vec::new() }, pass))
     }
 
     /// How many bytes the lines have, with the empty line behind them.
@@ -73,6 +83,11 @@ impl FieldLines {
     /// How many headers there are.
     pub(super) fn count(&self) -> usize {
         usize::from(self.seen.count) + self.added.len()
+    }
+
+    /// The lines that are left out where lines are written are no headers any more.
+    pub(super) fn forget_dropped(&mut self) {
+        self.is_hop_over = true;
     }
 
     /// Sets a header that is not among the lines.
@@ -117,19 +132,29 @@ impl FieldLines {
 
     /// The names and values of the lines.
     fn parts(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut rest = &self.text[..];
+        let mut at = 0_usize;
         std::iter::from_fn(move || {
-            let end = memchr::memchr(b'\r', rest)?;
-            let (line, after) = rest.split_at(end);
-            rest = after.get(2..)?;
+            let line = loop {
+                let begin = at;
+                let length = memchr::memchr(b'\r', self.text.get(begin..)?)?;
+                at = begin + length + 2;
+                if !self.is_hop_over || !self.seen.is_dropped(begin) {
+                    break &self.text[begin..begin + length];
+                }
+            };
             let colon = memchr::memchr(b':', line)?;
             Some((&line[..colon], line.get(colon + 2..)?))
         })
     }
 
-    /// Writes all of it, without the empty line at its end.
+    /// Writes all of it but for the lines that end at this hop, without the empty line at its end.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.text[..self.text.len() - 2]);
+        let mut begin = 0_usize;
+        for dropped in self.seen.dropped.iter().filter(|dropped| !dropped.is_empty()) {
+            out.extend_from_slice(&self.text[begin..usize::from(dropped.start)]);
+            begin = usize::from(dropped.end);
+        }
+        out.extend_from_slice(&self.text[begin..self.text.len() - 2]);
         for (name, value) in &self.added {
             write_header(name, value, out);
         }
@@ -150,33 +175,28 @@ impl FieldLines {
     }
 }
 
-/// Where the parts of a line are that is written as we would write it, but for the case of its name.
-struct PlainLine {
-    name: Range<usize>,
-    value: Range<usize>,
-    end: usize,
-}
-
-impl PlainLine {
-    /// The line that begins at `begin`.
-    fn read(text: &[u8], begin: usize) -> Option<Self> {
-        let colon = begin + token_length(&text[begin..]);
-        let value = colon + 2;
-        let end = value + text_length(text.get(value..)?);
-        // Blanks around a value mean nothing, and are left out where heads are written.
-        let is_plain = colon > begin
-            && end > value
-            && text[colon..value] == *b": "
-            && !is_blank(text[value])
-            && !is_blank(text[end - 1])
-            && text.get(end..end + 2)? == b"\r\n";
-        is_plain.then(|| Self { name: begin..colon, value: value..end, end: end + 2 })
-    }
-}
-
 impl SeenFields {
-    /// Notes a field with its value, and where that is, and says whether the field passes without a doubt.
-    fn note(&mut self, field: FieldName, place: &Range<usize>, value: &[u8]) -> bool {
+    /// Whether the line that begins at `begin` ends at this hop.
+    fn is_dropped(&self, begin: usize) -> bool {
+        self.dropped.iter().any(|dropped| !dropped.is_empty() && usize::from(dropped.start) == begin)
+    }
+
+    /// Leaves a line out of what is written. Says whether there is room for it among those that are.
+    fn drop_line(&mut self, begin: usize, end: usize) -> bool {
+        let (Ok(start), Ok(end)) = (u16::try_from(begin), u16::try_from(end)) else { return false };
+        match self.dropped.iter_mut().find(|dropped| dropped.is_empty()) {
+            Some(free) => {
+                *free = start..end;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Notes a field of the line that begins at `begin`, with its value, and says whether the line passes, or
+    /// is left out, without a doubt.
+    fn note(&mut self, field: FieldName, begin: usize, line: &PlainLine, value: &[u8]) -> bool {
+        let place = &line.value;
         self.count += 1;
         match field {
             FieldName::Passing => {}
@@ -196,80 +216,17 @@ impl SeenFields {
             FieldName::Date => self.has_date = true,
             FieldName::UserAgent => self.has_user_agent = true,
             FieldName::ContentType => self.has_content_type = true,
-            FieldName::TransferEncoding | FieldName::Connection | FieldName::Expect | FieldName::OfHops => {
-                return false;
-            }
+            FieldName::Dropped => return self.drop_line(begin, line.end),
+            FieldName::Connection => return names_no_header(value) && self.drop_line(begin, line.end),
+            FieldName::TransferEncoding | FieldName::Expect | FieldName::OfHops => return false,
         }
         true
     }
 }
 
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t')
-}
-
-/// How many bytes at the beginning may be part of a token.
-fn token_length(text: &[u8]) -> usize {
-    text.iter().position(|byte| !IS_TOKEN[usize::from(*byte)]).unwrap_or(text.len())
-}
-
-/// Whether a byte may be part of a token (RFC 9110 §5.6.2), for each byte.
-static IS_TOKEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        table[byte as usize] = is_token_byte(byte);
-        byte += 1;
-    }
-    table
-};
-
-/// Whether a byte may be part of a token (RFC 9110 §5.6.2).
-pub(crate) const fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'!' | b'#'
-                | b'$'
-                | b'%'
-                | b'&'
-                | b'\''
-                | b'*'
-                | b'+'
-                | b'-'
-                | b'.'
-                | b'^'
-                | b'_'
-                | b'`'
-                | b'|'
-                | b'~'
-        )
-}
-
-/// How many bytes at the beginning may stand in the value of a field, or in the words behind a status: `HTAB
-/// / SP / VCHAR / obs-text` (RFC 9110 §5.5).
-pub(crate) fn text_length(text: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(eight) = text.get(at..at + 8)
-        && is_text_of_eight(eight)
-    {
-        at += 8;
-    }
-    let is_text = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
-    at + text[at..].iter().position(|byte| !is_text(*byte)).unwrap_or(text.len() - at)
-}
-
-/// Whether all of eight bytes are text, without a tab.
-fn is_text_of_eight(eight: &[u8]) -> bool {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let Ok(eight) = <[u8; 8]>::try_from(eight) else { return false };
-    let eight = u64::from_ne_bytes(eight);
-    // Both are 0 only if there is no such byte; the high bit of a byte from 0x80 on is no borrowed one.
-    let control = eight.wrapping_sub(ONES * 0x20) & !eight & HIGH;
-    let other = eight ^ (ONES * 0x7f);
-    let delete = other.wrapping_sub(ONES) & !other & HIGH;
-    control | delete == 0
+/// Whether a `Connection` names no header that ends with it, nor another protocol.
+fn names_no_header(connection: &[u8]) -> bool {
+    connection.eq_ignore_ascii_case(b"keep-alive") || connection.eq_ignore_ascii_case(b"close")
 }
 
 /// Headers whose values are parts of `bytes`. `None` if one is none to [`HeaderMap`].

@@ -18,8 +18,10 @@ pub(crate) enum FieldName {
     ContentType,
     /// `Transfer-Encoding`, which ends at each hop.
     TransferEncoding,
-    /// `Connection`, which ends at each hop.
+    /// `Connection`, which ends at each hop, with all that it names.
     Connection,
+    /// `Keep-Alive` or `Proxy-Connection`, which end at each hop and say nothing to a proxy.
+    Dropped,
     /// `Expect`, which means something else on each hop.
     Expect,
     /// Any other that a proxy reads, changes or removes: one that ends at each hop, that tells of the way, or
@@ -40,11 +42,11 @@ impl FieldName {
             9 if is("forwarded") => Self::OfHops,
             10 if is("user-agent") => Self::UserAgent,
             10 if is("connection") => Self::Connection,
-            10 if is("keep-alive") => Self::OfHops,
+            10 if is("keep-alive") => Self::Dropped,
             12 if is("content-type") => Self::ContentType,
             14 if is("content-length") => Self::ContentLength,
             14 if is("http2-settings") => Self::OfHops,
-            16 if is("proxy-connection") => Self::OfHops,
+            16 if is("proxy-connection") => Self::Dropped,
             17 if is("transfer-encoding") => Self::TransferEncoding,
             18 if is("proxy-authenticate") => Self::OfHops,
             19 if is("proxy-authorization") => Self::OfHops,
@@ -62,7 +64,7 @@ impl FieldName {
             | Self::Date
             | Self::UserAgent
             | Self::ContentType => true,
-            Self::TransferEncoding | Self::Connection | Self::Expect | Self::OfHops => false,
+            Self::TransferEncoding | Self::Connection | Self::Dropped | Self::Expect | Self::OfHops => false,
         }
     }
 }
@@ -96,6 +98,8 @@ mod tests {
             ("Content-Length", FieldName::ContentLength),
             ("transfer-ENCODING", FieldName::TransferEncoding),
             ("Te", FieldName::OfHops),
+            ("Keep-Alive", FieldName::Dropped),
+            ("proxy-connection", FieldName::Dropped),
             ("Ebb-Pod", FieldName::OfHops),
             ("ebb_pod", FieldName::OfHops),
             ("K-Anything", FieldName::OfHops),

@@ -54,7 +54,9 @@ fn lines_that_pass_are_written_as_they_came_with_what_is_added() {
 #[test]
 fn what_a_proxy_edits_or_would_write_otherwise_is_a_map() {
     for lines in [
-        "Connection: close\r\n",
+        "Connection: close, x\r\n",
+        "Connection: Upgrade\r\n",
+        "Connection: close\r\nKeep-Alive: a\r\nProxy-Connection: close\r\n",
         "A: b\r\nTE: trailers\r\n",
         "Host: h\r\nX-Forwarded-For: 1.1.1.1\r\n",
         "ebb-pod: x\r\n",
@@ -77,14 +79,30 @@ fn what_a_proxy_edits_or_would_write_otherwise_is_a_map() {
         assert_eq!(fields.of_hops().map(HeaderMap::len), Some(lines.matches('\n').count()), "{lines:?}");
     }
     let bytes = Bytes::from_static(b"A: b\r\nC: d\r\n\r\n");
-    let read = |bytes: &Bytes, count_max| Fields::read(bytes, 0, count_max, |_, _| {});
-    assert!(read(&bytes, 2).is_some());
-    assert!(read(&bytes, 1).is_none(), "they are too many");
+    let limited = |bytes: &Bytes, count_max| Fields::read(bytes, 0, count_max, |_, _| {});
+    assert!(limited(&bytes, 2).is_some());
+    assert!(limited(&bytes, 1).is_none(), "they are too many");
     for length in 0..bytes.len() {
-        assert!(read(&bytes.slice(..length), 2).is_none(), "{length}");
+        assert!(limited(&bytes.slice(..length), 2).is_none(), "{length}");
     }
     let long = format!("A: {}\r\n", "b".repeat(4096));
     assert_eq!(written(&read(&long)), None, "its headers are counted");
+}
+
+#[test]
+fn lines_that_end_at_the_hop_are_left_out_where_lines_are_written() {
+    let mut fields =
+        read("Connection: Keep-Alive\r\nHost: h\r\nKeep-Alive: timeout=5\r\nA: b\r\n");
+    assert_eq!(written(&fields).as_deref(), Some("Host: h\r\nA: b\r\n"));
+    // Whoever looks before the hop is over sees what came.
+    assert_eq!((fields.count(), fields.map().len()), (4, 4));
+    assert_eq!(fields.map()["keep-alive"], "timeout=5");
+    fields.forget_dropped();
+    let left: Vec<&str> = fields.map().keys().map(HeaderName::as_str).collect();
+    assert_eq!(left, ["host", "a"]);
+    assert_eq!(fields.first(&HOST), Some(&b"h"[..]));
+    assert_eq!(fields.first(&http::header::CONNECTION), None);
+    assert_eq!(written(&read("A: b\r\nproxy-connection: x\r\n")).as_deref(), Some("A: b\r\n"));
 }
 
 fn line() -> impl Strategy<Value = String> {

@@ -64,6 +64,7 @@ impl FramingHeaders {
             | FieldName::Date
             | FieldName::UserAgent
             | FieldName::ContentType
+            | FieldName::Dropped
             | FieldName::OfHops => {}
         }
     }

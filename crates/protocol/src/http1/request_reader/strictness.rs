@@ -145,8 +145,8 @@ proptest! {
         }
     }
 
-    /// The pass over ordinary heads finds what the reader of every head finds, and leaves to that one whatever
-    /// it refuses.
+    /// The pass over ordinary heads finds what the reader of every head finds, and leaves to that one
+    /// whatever it refuses.
     #[test]
     fn an_ordinary_head_says_what_the_reader_of_every_head_finds(
         mut text in prop_oneof![head(), ordinary_head()],
