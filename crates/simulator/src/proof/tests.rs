@@ -1,5 +1,7 @@
 //! Worlds for the gate, and the test of the test.
 
+use std::time::Duration;
+
 use super::*;
 
 /// So many worlds run in the gate, in half a minute: a change of this number is a change of its length.
