@@ -29,14 +29,10 @@ pub(crate) fn histories_out(source: &dyn KeyframeHistories, bytes_max: u64) -> V
     source.hand_out(&mut |revision, record| {
         let message = history_out(revision, &record);
         let bytes = u64::try_from(message.history.len()).unwrap_or(u64::MAX);
-        match room.checked_sub(bytes) {
-            Some(rest) => {
-                room = rest;
-                histories.push(message);
-                ControlFlow::Continue(())
-            }
-            None => ControlFlow::Break(()),
-        }
+        let Some(rest) = room.checked_sub(bytes) else { return ControlFlow::Break(()) };
+        room = rest;
+        histories.push(message);
+        ControlFlow::Continue(())
     });
     histories
 }

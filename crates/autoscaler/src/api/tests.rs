@@ -224,7 +224,7 @@ fn a_stream_has_a_place_beside_those_of_pages() {
 #[tokio::test]
 async fn a_record_is_listed_and_read_in_parts() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    for (number, bytes) in [(7, 5), (8, 3)] {
+    for (number, bytes) in [(7_u8, 5), (8, 3)] {
         let file = folder.path().join(format!("{number:08}.ebbrec"));
         std::fs::write(file, vec![number; bytes]).expect("the disk has room");
     }

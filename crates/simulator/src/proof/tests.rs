@@ -91,18 +91,3 @@ fn a_world_that_fails_nowhere_is_not_shrunk() {
     let plan = WorldPlan::of_seed(1).twin();
     assert_eq!(shrink(&plan, None).services(), plan.services());
 }
-
-#[test]
-fn the_lives_of_owners_are_told_without_a_change_of_the_world() {
-    let plan = WorldPlan::of_takeovers(1, 2, Duration::from_secs(900));
-    let lives = lives_of_owners(&plan);
-    assert!(lives.len() > 2, "owners restarted: {} lives", lives.len());
-    for life in &lives {
-        assert!(life.owner.as_str().starts_with("autoscaler-"), "{}", life.owner);
-        assert!(life.calls.iter().any(|call| !call.commands.is_empty()), "each owner begins with an order");
-        assert!(life.calls.is_sorted_by_key(|call| call.at), "time goes on");
-    }
-    if let Some(failure) = try_world(&plan, None).failure {
-        panic!("{failure}");
-    }
-}

@@ -8,8 +8,8 @@
 use scaling::RevisionLedger;
 
 use super::*;
-use crate::world::World;
 use crate::call_log::CallLog;
+use crate::world::World;
 
 /// One run: the pod-hours counted by the world, and the ledger of the control loop.
 struct LedgerRun {
