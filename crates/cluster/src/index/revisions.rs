@@ -239,7 +239,9 @@ impl Revisions {
         let mut theirs = Vec::new();
         for (key, notes) in &mut self.notes {
             let Some(name) = name_of(key).filter(|name| changed.contains(&bucket_of(name))) else { continue };
-            (notes.intended, notes.activators, notes.routing) = (None, None, None);
+            (notes.intended, notes.activators) = (None, None);
+            (notes.routing, notes.route) = (None, None);
+            self.book.forget_route(key);
             theirs.push(name);
         }
         let is_theirs = |key: &ObjectKey| name_of(key).is_some_and(|name| theirs.contains(&name));

@@ -100,6 +100,11 @@ impl RevisionDesk {
         self.route = Some(route);
     }
 
+    /// Another owner decides, or decided, about the route: what was decided here says nothing any more.
+    pub(crate) fn forget_route(&mut self) {
+        self.route = None;
+    }
+
     /// The next write to begin, if any; it is under way until its answer. Nothing is written of a revision
     /// that is another controller's.
     pub fn next_write(&mut self, moment: Moment) -> Option<DeskWrite> {

@@ -112,6 +112,11 @@ impl KnativeRevisions {
         self.with_desk(key, |desk| desk.put_route(route));
     }
 
+    /// Another owner decides, or decided, about the route of a revision.
+    pub(crate) fn forget_route(&mut self, key: &ObjectKey) {
+        self.with_desk(key, RevisionDesk::forget_route);
+    }
+
     /// The `PodAutoscaler` of a revision, as the watch showed it last.
     pub(crate) fn autoscaler(&self, key: &ObjectKey) -> Option<&PodAutoscalerRecord> {
         self.desks.get(key).map(RevisionDesk::autoscaler)

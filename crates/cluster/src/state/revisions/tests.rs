@@ -628,3 +628,19 @@ fn a_revision_of_another_class_is_nobodys_here() {
     assert_eq!(place.written(), Vec::<String>::new());
     assert!(!place.facts.iter().any(|fact| matches!(fact, PlatformFact::RevisionChanged(_))));
 }
+
+/// What was decided before says nothing of what another owner has written since.
+#[test]
+fn a_bucket_that_comes_back_leaves_the_path_as_it_is_until_something_is_decided() {
+    let mut place = serving();
+    place.second += 60;
+    place.settle();
+    let service = place.service.as_mut().expect("there is a service");
+    service["spec"]["mode"] = json!("Serve");
+    place.controller(&["10.0.0.1"], "False");
+    place.pass(20);
+    assert_eq!(place.written(), Vec::<String>::new(), "the Lease ran out, and was taken again");
+    place.decide(Some(1), 3);
+    place.route(Routing::ThroughActivator);
+    assert_eq!(place.written(), ["service Proxy 3"]);
+}
