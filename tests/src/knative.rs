@@ -15,6 +15,8 @@ pub mod controller;
 mod forwarding;
 mod keys;
 mod load_meter;
+#[cfg(test)]
+mod manifests;
 mod objects;
 pub mod queue_proxy;
 mod request_gate;

@@ -3,6 +3,7 @@
 //!
 //! Nothing is watched here and nothing decided: objects that a person names are read, and changed as told.
 
+pub(crate) mod knative_leases;
 mod owner;
 pub(crate) mod problem;
 pub(crate) mod service;

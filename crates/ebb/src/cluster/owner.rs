@@ -1,5 +1,6 @@
 //! How are the autoscalers asked that decide? Each holds Leases under its pod's name; a port-forward reaches
-//! its API whatever lies between the person and the cluster's network.
+//! its API whatever lies between the person and the cluster's network. In the place of an installed Knative's
+//! autoscalers Leases, namespace and port are others.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +11,29 @@ use futures_util::future::{join_all, try_join_all};
 use http::Method;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
 use vocabulary::{BUCKETS_ANNOTATION, Bucket, OWNER_LEASE, ReplicaName, owner_lease};
 
 use super::Cluster;
+use super::knative_leases::{LeaseHolders, holders};
 use crate::client;
+
+/// The namespace of an installation by itself, where a person names none.
+const EBBS_SYSTEM: &str = "ebb-system";
+/// The namespace of an installed Knative's programs, where a person names none.
+const KNATIVES_SYSTEM: &str = "knative-serving";
 
 /// Where each autoscaler's API listens in its pod.
 const API_PORT: u16 = 8080;
-/// How the API knows itself there; it refuses names that are not its own.
-const API_HOST: &str = "127.0.0.1:8080";
+/// The same in Knative's place, where activators push their load to that port.
+const API_PORT_IN_KNATIVES_PLACE: u16 = 8081;
 
 /// The autoscalers that own the buckets of revisions.
 struct Owners {
+    /// The namespace of their pods.
+    namespace: String,
+    /// The port of their API.
+    port: u16,
     /// The names of their pods, from the Leases.
     named: BTreeSet<String>,
     /// Owners that could not be found: buckets without a holder.
@@ -32,8 +44,8 @@ impl Cluster {
     /// `GET path` of the APIs of the autoscalers that decide, read as JSON, as one answer.
     pub(crate) async fn get<Answer: OwnersAnswer>(&self, path: &str) -> anyhow::Result<Answer> {
         let owners = self.owners().await?;
-        let asked = owners.named.iter().map(|owner| self.get_from(owner, path));
-        let (mut answers, mut silent, mut first_error) = (Vec::new(), owners.missing, None);
+        let asked = owners.named.iter().map(|owner| self.get_from(&owners, owner, path));
+        let (mut answers, mut silent, mut first_error) = (Vec::new(), owners.missing.clone(), None);
         for (owner, answer) in owners.named.iter().zip(join_all(asked).await) {
             match answer {
                 Ok(answer) => answers.push(answer),
@@ -57,14 +69,24 @@ impl Cluster {
 
     /// `GET path` of one of them, as it comes.
     pub(crate) async fn bytes_from(&self, owner: &str, path: &str) -> anyhow::Result<Bytes> {
-        let asked = tokio::time::timeout(client::PATIENCE, self.ask(owner, path));
+        let owners = self.owners().await?;
+        self.bytes_of(&owners, owner, path).await
+    }
+
+    async fn bytes_of(&self, owners: &Owners, owner: &str, path: &str) -> anyhow::Result<Bytes> {
+        let asked = tokio::time::timeout(client::PATIENCE, self.ask(owners, owner, path));
         asked.await.with_context(|| {
             format!("autoscaler {owner} did not answer {path} within {:?}", client::PATIENCE)
         })?
     }
 
-    async fn get_from<Answer: OwnersAnswer>(&self, owner: &str, path: &str) -> anyhow::Result<Answer> {
-        let body = self.bytes_from(owner, path).await?;
+    async fn get_from<Answer: OwnersAnswer>(
+        &self,
+        owners: &Owners,
+        owner: &str,
+        path: &str,
+    ) -> anyhow::Result<Answer> {
+        let body = self.bytes_of(owners, owner, path).await?;
         serde_json::from_slice(&body)
             .with_context(|| format!("{path} of {owner} is something else than this version of ebb expects"))
     }
@@ -72,6 +94,11 @@ impl Cluster {
     /// The autoscalers that decide, each of which has one bucket or more.
     async fn owners(&self) -> anyhow::Result<Owners> {
         let first = self.lease(Bucket(0)).await?;
+        if first.is_none()
+            && let Some(owners) = self.owners_in_knatives_place().await
+        {
+            return Ok(owners);
+        }
         let annotations = first.as_ref().and_then(|lease| lease.metadata.annotations.as_ref());
         // A Lease that does not say how many there are is the only one.
         let count = annotations.and_then(|all| all.get(BUCKETS_ANNOTATION)?.parse().ok()).unwrap_or(1);
@@ -93,7 +120,23 @@ impl Cluster {
                 self.system
             );
         }
-        Ok(Owners { named, missing })
+        Ok(Owners { namespace: self.system.clone(), port: API_PORT, named, missing })
+    }
+
+    /// The autoscalers that hold Knative's Leases; `None` where no pod does, or a person may not find out:
+    /// then the words about an installation by itself are the better ones.
+    async fn owners_in_knatives_place(&self) -> Option<Owners> {
+        let namespace = if self.system == EBBS_SYSTEM { KNATIVES_SYSTEM } else { &self.system };
+        let leases = self.api_in::<Lease>(namespace).list(&ListParams::default()).await.ok()?.items;
+        let LeaseHolders { pods, vacant } = holders(&leases);
+        let missing =
+            vacant.iter().map(|lease| ReplicaName::new(&format!("the holder of {lease} (there is none)")));
+        (!pods.is_empty()).then(|| Owners {
+            namespace: namespace.to_owned(),
+            port: API_PORT_IN_KNATIVES_PLACE,
+            named: pods,
+            missing: missing.collect(),
+        })
     }
 
     async fn lease(&self, bucket: Bucket) -> anyhow::Result<Option<Lease>> {
@@ -107,17 +150,19 @@ impl Cluster {
         })
     }
 
-    async fn ask(&self, pod: &str, path: &str) -> anyhow::Result<Bytes> {
-        let opened = self.system_api::<Pod>().portforward(pod, &[API_PORT]).await;
+    async fn ask(&self, owners: &Owners, pod: &str, path: &str) -> anyhow::Result<Bytes> {
+        let Owners { namespace, port, .. } = owners;
+        let opened = self.api_in::<Pod>(namespace).portforward(pod, &[*port]).await;
         let mut forwarder = opened.with_context(|| {
             format!(
-                "no port-forward to {}/{pod}; that takes the right to create pods/portforward there",
-                self.system
+                "no port-forward to {namespace}/{pod}; that takes the right to create pods/portforward there"
             )
         })?;
-        let stream = forwarder.take_stream(API_PORT).context("the port was asked for")?;
-        // The forwarder ends with what it forwards; it is kept until then.
-        let body = client::exchange(stream, API_HOST, (Method::GET, path)).await?;
+        let stream = forwarder.take_stream(*port).context("the port was asked for")?;
+        // The API refuses names that are not its own. The forwarder ends with what it forwards; it is kept
+        // until then.
+        let host = format!("127.0.0.1:{port}");
+        let body = client::exchange(stream, &host, (Method::GET, path)).await?;
         client::whole(body).await
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tests::cluster::in_namespace;
+use tests::cluster::{in_namespace, succeeds};
 
 use crate::app::{KnativeApp, KnativeAppPlan, KnativeKind};
 use crate::status_watch::{StatusWatch, assert_passes};
@@ -33,7 +33,13 @@ async fn live(app: &KnativeApp, is_direct: bool) {
     let slow = load.clone().path(SLOW);
     let (loaded, ()) =
         tokio::join!(slow.closed_loop(CLIENTS, LOAD), app.has_count(&revision, |count| count >= 3));
-    loaded.assert_all_answered();
+    loaded.assert_nothing_missing();
+
+    // By the same commands as for a Deployment.
+    let shown = succeeds(&app.namespace, &["get"]).await;
+    assert!(shown.contains(&revision), "{shown}");
+    let explained = succeeds(&app.namespace, &["explain", &revision]).await;
+    assert!(explained.contains(&format!("revision/{revision}")), "{explained}");
 
     rest_at_zero(app, &revision).await;
     let woken = load.clone().with_own_connections().one().await;

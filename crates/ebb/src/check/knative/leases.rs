@@ -8,13 +8,12 @@ use settings::LeaderElection;
 use vocabulary::knative_lease;
 
 use crate::check::findings::CheckFinding;
+use crate::cluster::knative_leases;
 
 pub(crate) const CONFIG_MAP: &str = "config-leader-election";
 pub(crate) const SETTINGS_ARE_READ: &str = "config-leader-election can be kept";
 pub(crate) const EACH_IS_HELD: &str = "each bucket of revisions has an autoscaler";
 
-/// The part of the names that all Leases of autoscalers have.
-const PREFIX: &str = "autoscaler-bucket-";
 /// So long do ebb's Leases last; a candidate of Knative's that waits for less would take one that is held.
 const LASTS_MIN: Duration = Duration::from_secs(15);
 
@@ -38,14 +37,7 @@ pub(crate) fn of_settings(data: &BTreeMap<String, String>) -> CheckFinding {
 pub(crate) fn of_holders(data: &BTreeMap<String, String>, leases: &[Lease]) -> CheckFinding {
     let count = LeaderElection::read(data).unwrap_or_default().buckets.value();
     let wanted: BTreeSet<String> = (0..count).map(|bucket| knative_lease(bucket, count)).collect();
-    let mut held = BTreeMap::new();
-    for lease in leases {
-        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
-        let name = lease.metadata.name.as_deref().filter(|name| name.starts_with(PREFIX));
-        if let (Some(name), Some(holder)) = (name, holder.filter(|holder| !holder.is_empty())) {
-            held.insert(name, holder);
-        }
-    }
+    let held = knative_leases::held(leases);
     let free: Vec<&str> = wanted.iter().map(String::as_str).filter(|name| !held.contains_key(name)).collect();
     let others = held.iter().filter(|(name, _)| !wanted.contains(**name));
     let others: Vec<String> = others.map(|(name, holder)| format!("{name} by {holder}")).collect();
@@ -60,14 +52,9 @@ pub(crate) fn of_holders(data: &BTreeMap<String, String>, leases: &[Lease]) -> C
         );
         return CheckFinding::remark(EACH_IS_HELD.to_owned(), why);
     }
-    let holders: BTreeSet<&str> = held.values().map(|holder| pod_of(holder)).collect();
+    let holders: BTreeSet<&str> = held.values().map(|holder| knative_leases::pod_of(holder)).collect();
     let holders: Vec<&str> = holders.into_iter().collect();
     CheckFinding::well(format!("{EACH_IS_HELD}: {}", holders.join(", ")))
-}
-
-/// The pod of a holder `POD_ADDRESS`, as Knative's programs write it.
-fn pod_of(holder: &str) -> &str {
-    holder.rsplit_once('_').map_or(holder, |(pod, _)| pod)
 }
 
 #[cfg(test)]

@@ -1,0 +1,76 @@
+//! The operations of `deploy/knative` on the release file of the tests, without a cluster.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::Value;
+
+use super::objects::text;
+
+const RELEASE: &str = include_str!("../../cluster/knative/serving-core.yaml");
+const KINDS: &str = include_str!("../../cluster/knative/crds.yaml");
+const OPERATIONS: &str = include_str!("../../../deploy/knative/autoscaler/deployment.yaml");
+const RIGHTS: &str = include_str!("../../../deploy/knative/autoscaler/rights.yaml");
+
+fn documents(manifest: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(manifest).expect("a manifest is YAML")
+}
+
+fn named<'d>(documents: &'d [Value], kind: &str, name: &str) -> &'d Value {
+    let is_it = |document: &&Value| document["kind"] == kind && document["metadata"]["name"] == name;
+    documents.iter().find(is_it).unwrap_or_else(|| panic!("there is no {kind} {name}"))
+}
+
+/// The Deployment of the autoscaler with ebb in the place of Knative's.
+fn with_ebb() -> Deployment {
+    let mut deployment = named(&documents(RELEASE), "Deployment", "autoscaler").clone();
+    let operations: Vec<Value> = serde_saphyr::from_str(OPERATIONS).expect("a list of operations");
+    for operation in &operations {
+        assert_eq!(operation["op"], "add", "it replaces a field, and makes one that is absent");
+        let (parent, field) = text(operation, "/path").rsplit_once('/').expect("a path");
+        let parent = deployment.pointer_mut(parent).unwrap_or_else(|| panic!("{parent} is no field"));
+        parent[field] = operation["value"].clone();
+    }
+    serde_json::from_value(deployment).expect("it is still a Deployment")
+}
+
+#[test]
+fn ebbs_autoscaler_has_the_names_of_knatives_and_what_it_needs() {
+    let deployment = with_ebb();
+    let spec = deployment.spec.expect("a spec");
+    assert_eq!(spec.replicas, Some(1));
+    let labels = spec.template.metadata.and_then(|metadata| metadata.labels).expect("labels");
+    let selected = spec.selector.match_labels.expect("a selector");
+    assert!(selected.iter().all(|(key, value)| labels.get(key) == Some(value)), "{selected:?} {labels:?}");
+    let pod = spec.template.spec.expect("a pod");
+    let [container] = &pod.containers[..] else { panic!("one container: {:?}", pod.containers) };
+    let variables: Vec<&str> =
+        container.env.iter().flatten().map(|variable| variable.name.as_str()).collect();
+    assert_eq!(variables, ["EBB_PROFILE", "POD_NAME", "POD_IP", "POD_NAMESPACE"]);
+    let ports: Vec<(Option<&str>, i32)> =
+        container.ports.iter().flatten().map(|port| (port.name.as_deref(), port.container_port)).collect();
+    // Knative's Service leads to port 8080, at which its activators push their load.
+    assert!(ports.contains(&(Some("websocket"), 8080)), "{ports:?}");
+    let account = pod.service_account_name.expect("an account of its own");
+    let rights = documents(RIGHTS);
+    assert_eq!(named(&rights, "ServiceAccount", &account)["metadata"]["namespace"], "knative-serving");
+}
+
+#[test]
+fn every_role_is_bound_to_the_account() {
+    let rights = documents(RIGHTS);
+    for (binding, role) in [("ClusterRoleBinding", "ClusterRole"), ("RoleBinding", "Role")] {
+        let bound = rights.iter().find(|document| document["kind"] == binding).expect("a binding");
+        named(&rights, role, text(bound, "/roleRef/name"));
+        assert_eq!(text(bound, "/subjects/0/name"), "ebb-autoscaler");
+    }
+}
+
+#[test]
+fn the_kinds_of_the_tests_require_both_names_in_a_status() {
+    let kinds = documents(KINDS);
+    let autoscalers =
+        named(&kinds, "CustomResourceDefinition", "podautoscalers.autoscaling.internal.knative.dev");
+    let version = &autoscalers["spec"]["versions"][0];
+    let required = &version["schema"]["openAPIV3Schema"]["properties"]["status"]["required"];
+    assert_eq!(*required, serde_json::json!(["serviceName", "metricsServiceName"]));
+    assert!(kinds.iter().all(|kind| kind["spec"]["versions"][0]["subresources"]["status"].is_object()));
+}
