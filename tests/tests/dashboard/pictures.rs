@@ -188,7 +188,8 @@ async fn pages_look_as_they_did_when_a_person_looked_at_them() {
 async fn a_line_that_is_missing_in_a_picture_is_a_difference() {
     let mut tab = Tab::open().await;
     let whole = DAY.taken(&mut tab).await;
-    tab.value("document.querySelectorAll('svg.chart path.line.demand').forEach((line) => line.remove())").await;
+    tab.value("document.querySelectorAll('svg.chart path.line.demand').forEach((line) => line.remove())")
+        .await;
     let seen = DAY.shown(&mut tab).await;
     let part = difference(&mut tab, &whole, &seen).await;
     assert!(part > DIFFERENCE_MAX, "{part}");

@@ -83,7 +83,8 @@ impl ReportPage<'_> {
                          <table><thead><tr>"
             .to_owned();
         for (column, heading) in self.headings.iter().enumerate() {
-            let _ = write!(above, "<th scope=\"col\"{}>{}</th>", class_of(column), escaped_for_markup(heading));
+            let _ =
+                write!(above, "<th scope=\"col\"{}>{}</th>", class_of(column), escaped_for_markup(heading));
         }
         above.push_str("</tr></thead>\n<tbody>");
         for row in &self.rows {
@@ -140,7 +141,10 @@ mod tests {
         let outcomes = [outcome("as written", &counts)];
         let numbers = ReportNumbers::new(&outcomes, Duration::from_secs(1_200));
         let variant = &numbers.services[0].variants[0];
-        assert_eq!((variant.counts.len(), variant.changes.len(), variant.changes_left_out), (800, 1_000, 200));
+        assert_eq!(
+            (variant.counts.len(), variant.changes.len(), variant.changes_left_out),
+            (800, 1_000, 200)
+        );
         assert!(ReportNumbers::new(&[], Duration::from_secs(60)).services.is_empty());
     }
 }
