@@ -12,7 +12,7 @@ const SCRIPT: &str =
 /// What a report shows.
 #[derive(Clone, Copy, Debug)]
 pub struct ChartReport<'t> {
-    /// The title, as text.
+    /// The title of the page, as markup.
     pub title: &'t str,
     /// The part above the charts as markup, in which every text of others is escaped.
     pub above: &'t str,

@@ -117,7 +117,7 @@ const SCENES: [Scene; 12] = [
 ];
 
 impl Scene {
-    /// The picture, as the browser writes it: WebP in base 64.
+    /// The picture, as the browser writes it: `WebP` in base 64.
     async fn taken(&self, tab: &mut Tab) -> String {
         let address = serve(self.fleet).await;
         tab.show_in(self.medium, self.scheme, self.size).await;

@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn a_service_of_many_changes_has_the_reasons_of_the_first_ones() {
-        let counts: Vec<(u64, u32)> = (0..1_200).map(|second| (second, u32::from(second % 2 == 0))).collect();
+        let counts: Vec<(u64, u32)> =
+            (0..1_200_u64).map(|second| (second, u32::from(second.is_multiple_of(2)))).collect();
         let outcomes = [outcome("as written", &counts)];
         let numbers = ReportNumbers::new(&outcomes, Duration::from_secs(1_200));
         let variant = &numbers.services[0].variants[0];
