@@ -100,7 +100,7 @@ const SCENES: [Scene; 12] = [
         ..SCENE
     },
     // The picture of the README.
-    Scene { name: "revision-day", ..DAY },
+    Scene { name: "revision-day", size: (1280, 880), ..DAY },
     Scene { name: "revision-day-4k-dark", scheme: "dark", size: (3840, 2160), ..DAY },
     Scene { name: "revision-day-360", size: (360, 1500), ..DAY },
     Scene { name: "revision-day-print", scheme: "dark", size: (720, 1000), medium: "print", ..DAY },
