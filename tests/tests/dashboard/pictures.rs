@@ -40,7 +40,7 @@ const DIFFERENCE: &str = r#"(async (one, other) => {
   return differing / (a.values.length / 4);
 })"#;
 /// A picture may differ in so many of its cells.
-const DIFFERENCE_MAX: f64 = 0.01;
+const DIFFERENCE_MAX: f64 = 0.005;
 
 /// A picture of a page.
 struct Scene {
