@@ -36,7 +36,7 @@ impl Tab {
         let browser = Command::new("chromium")
             // The suites run as root in a container, where Chromium's own sandbox cannot be made.
             .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-            .args(["--no-first-run", "--remote-debugging-port=0"])
+            .args(["--no-first-run", "--hide-scrollbars", "--remote-debugging-port=0"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
             .stdin(std::process::Stdio::null())

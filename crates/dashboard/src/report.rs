@@ -6,16 +6,13 @@ use ring::digest::{SHA256, digest};
 
 const STYLE: &str = include_str!("pages/style.css");
 /// The modules of the charts import nothing, so one script holds them.
-const SCRIPT: &str = concat!(
-    include_str!("pages/charts.js"),
-    include_str!("pages/dom.js"),
-    include_str!("pages/report.js")
-);
+const SCRIPT: &str =
+    concat!(include_str!("pages/charts.js"), include_str!("pages/dom.js"), include_str!("pages/report.js"));
 
 /// What a report shows.
 #[derive(Clone, Copy, Debug)]
 pub struct ChartReport<'t> {
-    /// The title, as text.
+    /// The title of the page, as markup.
     pub title: &'t str,
     /// The part above the charts as markup, in which every text of others is escaped.
     pub above: &'t str,

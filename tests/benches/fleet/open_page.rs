@@ -105,11 +105,7 @@ pub(crate) struct BesidePage {
 }
 
 impl BesidePage {
-    pub(crate) fn measured(
-        autoscaler: &Autoscaler,
-        window: Duration,
-        rounds: usize,
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn measured(autoscaler: &Autoscaler, window: Duration, rounds: usize) -> anyhow::Result<Self> {
         let before = memory(autoscaler.process.pid())?.rss;
         let [mut cores, mut cores_of_loop] = [(); 2].map(|()| [Samples::new(), Samples::new()]);
         let (mut most, mut bytes) = (before, 0);
@@ -135,7 +131,10 @@ impl BesidePage {
         }
         table.row([
             "memory beside an open page, MB: resident (before)".to_owned(),
-            format!("{:.0} ({:.0}); {} bytes of the stream", self.megabytes[1], self.megabytes[0], self.bytes),
+            format!(
+                "{:.0} ({:.0}); {} bytes of the stream",
+                self.megabytes[1], self.megabytes[0], self.bytes
+            ),
         ]);
     }
 

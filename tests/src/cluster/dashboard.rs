@@ -3,9 +3,9 @@
 use std::process::Stdio;
 
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::TcpStream;
-use tokio::process::Child;
+use tokio::process::{Child, ChildStdout};
 
 use super::{PATIENCE, TestNamespace, plugin_of_kubectl};
 use crate::client::answer_until;
@@ -14,6 +14,8 @@ use crate::client::answer_until;
 #[derive(Debug)]
 pub struct PluginDashboard {
     _process: Child,
+    /// It prints on, and ends where its output has no reader.
+    _output: Lines<BufReader<ChildStdout>>,
     _folder: TempDir,
     address: String,
     token: String,
@@ -33,7 +35,7 @@ impl PluginDashboard {
         let parts = line.strip_prefix("http://").and_then(|rest| rest.split_once("/#"));
         let (address, token) = parts.expect("an address and a token");
         let (address, token) = (address.to_owned(), token.to_owned());
-        Self { _process: process, _folder: folder, address, token }
+        Self { _process: process, _output: lines, _folder: folder, address, token }
     }
 
     /// What has come of the answer to `GET path` once a text is in it, for a reader with the token.

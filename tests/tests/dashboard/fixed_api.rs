@@ -115,9 +115,9 @@ fn revisions(fleet: Fleet, number: u32) -> Vec<RevisionSummary> {
 
 fn checkout() -> Value {
     json!({
-        "name": CHECKOUT, "wanted": 9, "desired": 9, "ready_pods": 7, "not_ready_pods": 2, "early_pods": 1,
-        "mode": "panic", "stable_value": 48.5, "panic_value": 61.0, "waiting": 12,
-        "last_reason": "panic mode: 61 in flight need 9 pods",
+        "name": CHECKOUT, "wanted": 9, "desired": 9, "ready_pods": 6, "not_ready_pods": 3, "early_pods": 1,
+        "mode": "panic", "stable_value": 48.5, "panic_value": 58.0, "waiting": 12,
+        "last_reason": "panic mode: 58 in flight need 9 pods",
     })
 }
 
@@ -171,18 +171,18 @@ fn detail() -> RevisionDetail {
         "gone_ms_ago": 270_000, "why": "the count went down",
     }]);
     detail["decisions"] = json!([
-        decision(280_000, "stable", 6, "the stable average of 40 needs 6 pods"),
-        decision(230_000, "stable", 7, "the stable average of 44 needs 7 pods"),
-        decision(130_000, "panic", 9, "panic mode: 61 in flight need 9 pods"),
+        decision(280_000, "stable", 5, "the stable average of 34.9 needs 5 pods"),
+        decision(230_000, "stable", 6, "the stable average of 36.2 needs 6 pods"),
+        decision(130_000, "panic", 9, "panic mode: 58 in flight need 9 pods"),
     ]);
     detail["problems"] = json!([]);
     serde_json::from_value(detail).expect("a revision as the API has it")
 }
 
-/// The last two of nine pods have not started yet.
+/// The last three of nine pods are slow to start.
 fn pod(number: u64) -> Value {
-    let is_ready = number <= 7;
-    let known = if is_ready { 930_000 - number * 90_000 } else { 1_500 };
+    let is_ready = number <= 6;
+    let known = if is_ready { 930_000 - number * 90_000 } else { 128_000 };
     json!({
         "name": format!("checkout-{number}"), "phase": "running", "leaving": false, "outdated": false,
         "state": if is_ready { "ready" } else { "starting" }, "linked": true, "in_flight": 6.5, "queued": 0,
@@ -195,10 +195,10 @@ fn decision(age_ms: u64, mode: &str, wanted: u32, text: &str) -> Value {
     json!({
         "age_ms": age_ms, "trigger": "load", "mode": mode, "desired": wanted, "wanted": wanted,
         "inputs": {
-            "ready_pods": 7, "unheard_pods": 0, "stable_value": 48.5, "panic_value": 61.0,
+            "ready_pods": 6, "unheard_pods": 0, "stable_value": 48.5, "panic_value": 58.0,
             "target_per_pod": TARGET, "total_per_pod": 10.0, "present_count": null,
         },
-        "reasons": [{"stage": "window", "before": 5, "after": wanted, "text": text}],
+        "reasons": [{"stage": "window", "before": 6, "after": wanted, "text": text}],
         "excess_burst_capacity": 5, "routing": "direct", "activators": 2,
         "why_not_zero": "requests came within the stable window",
     })
@@ -212,20 +212,21 @@ fn demand(minute: u32) -> f64 {
 }
 
 fn series(range: &str) -> SeriesView {
-    let (steps, step_ms): (u32, u64) = match range {
-        "15m" => (900, 1_000),
-        "24h" => (DAY, 60_000),
-        _ => (720, 3_600_000),
+    // A surge began 130 s ago, and pods take longer than that to start.
+    let (steps, step_ms, surge, start): (u32, u64, u32, u32) = match range {
+        "15m" => (900, 1_000, 770, 140),
+        "24h" => (DAY, 60_000, DAY - 2, 3),
+        _ => (720, 3_600_000, 720, 1),
     };
     let at = |step: u32| match range {
-        "15m" if step > 770 => 58.0 + 4.0 * (f64::from(step) / 20.0).sin(),
-        "15m" => 40.0 + 6.0 * (f64::from(step) / 60.0).sin(),
+        _ if step >= surge => 58.0 + 2.0 * (f64::from(step) / 20.0).sin(),
+        "15m" => 38.0 + 4.0 * (f64::from(step) / 60.0).sin(),
         "24h" => demand(MINUTE_OF_DAY + step),
         _ => demand(step * 60),
     };
     let pods = |step: u32| f64::from(PodCount::ceil_from(at(step) / TARGET).value().max(1));
     let column = |value: &dyn Fn(u32) -> f64| (0..steps).map(|step| Some(value(step))).collect::<Vec<_>>();
-    let start = |value: f64| column(&|step| if step == steps / 5 { value } else { 0.0 });
+    let cold_start = |value: f64| column(&|step| if step == steps / 5 { value } else { 0.0 });
     SeriesView {
         version: API_VERSION,
         range: range.to_owned(),
@@ -235,9 +236,9 @@ fn series(range: &str) -> SeriesView {
         concurrency: column(&at),
         rate: column(&at),
         wanted: column(&pods),
-        ready: column(&|step| pods(step.saturating_sub(3))),
-        cold_starts: start(1.0),
-        cold_start_wait_ms: start(1_900.0),
+        ready: column(&|step| pods(step.saturating_sub(start))),
+        cold_starts: cold_start(1.0),
+        cold_start_wait_ms: cold_start(1_900.0),
         ..SeriesView::default()
     }
 }

@@ -15,7 +15,7 @@ const COLUMNS = [
   { key: "wanted", heading: "Wanted", kind: "number", text: (one) => one.wanted },
   { key: "waiting", heading: "Waiting", kind: "number", text: (one) => one.waiting, isAlert: (one) => one.waiting > 0 },
   { key: "mode", heading: "Mode", text: (one) => one.mode, isAlert: (one) => one.mode === "panic" },
-  { key: "reason", heading: "Reason", text: (one) => one.why_not_ready || one.why_not_zero || one.last_reason },
+  { key: "reason", heading: "Reason", text: (one) => one.why_not_ready || (one.mode === "panic" ? one.last_reason : one.why_not_zero || one.last_reason) },
 ];
 
 /** The tests that a filter's words stand for: `panic`, `waiting>0`, `ready<2`, `ns/`, or a part of the name. */

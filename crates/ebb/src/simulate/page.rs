@@ -83,7 +83,8 @@ impl ReportPage<'_> {
                          <table><thead><tr>"
             .to_owned();
         for (column, heading) in self.headings.iter().enumerate() {
-            let _ = write!(above, "<th scope=\"col\"{}>{}</th>", class_of(column), escaped_for_markup(heading));
+            let _ =
+                write!(above, "<th scope=\"col\"{}>{}</th>", class_of(column), escaped_for_markup(heading));
         }
         above.push_str("</tr></thead>\n<tbody>");
         for row in &self.rows {
@@ -136,11 +137,15 @@ mod tests {
 
     #[test]
     fn a_service_of_many_changes_has_the_reasons_of_the_first_ones() {
-        let counts: Vec<(u64, u32)> = (0..1_200).map(|second| (second, u32::from(second % 2 == 0))).collect();
+        let counts: Vec<(u64, u32)> =
+            (0..1_200_u64).map(|second| (second, u32::from(second.is_multiple_of(2)))).collect();
         let outcomes = [outcome("as written", &counts)];
         let numbers = ReportNumbers::new(&outcomes, Duration::from_secs(1_200));
         let variant = &numbers.services[0].variants[0];
-        assert_eq!((variant.counts.len(), variant.changes.len(), variant.changes_left_out), (800, 1_000, 200));
+        assert_eq!(
+            (variant.counts.len(), variant.changes.len(), variant.changes_left_out),
+            (800, 1_000, 200)
+        );
         assert!(ReportNumbers::new(&[], Duration::from_secs(60)).services.is_empty());
     }
 }
