@@ -302,6 +302,8 @@ impl RevisionHistory {
 
     fn close(&mut self, seconds: EqualSeconds) {
         let EqualSeconds { mut count, mut facts, demand } = seconds;
+        // Demand has a reporter, also before the first evaluation, which is what notes that one is heard.
+        facts.condition.is_heard |= demand != SecondSums::default();
         facts.waited = facts.condition.waiting.saturating_sub(self.last_waiting);
         self.last_waiting = facts.condition.waiting;
         let end = self.next.saturating_add(count);
