@@ -44,8 +44,6 @@ pub(crate) struct EventLoop {
     name: ReplicaName,
     metrics: AutoscalerMetrics,
     words: mpsc::Receiver<ControlEvent>,
-    /// Histories that a store has read.
-    restored: mpsc::Receiver<ControlEvent>,
     sources: MetricSources,
     links: Links,
     handles: BTreeMap<LinkId, LinkHandle>,
@@ -81,7 +79,6 @@ impl EventLoop {
         config: AutoscalerConfig,
         platform: &dyn Platform,
         snapshots: SnapshotWriter,
-        restored: mpsc::Receiver<ControlEvent>,
         stop: CancellationToken,
     ) -> Self {
         let AutoscalerConfig { name, clock, metrics, dialler, choice, record, history } = config;
@@ -90,14 +87,13 @@ impl EventLoop {
         let subscription = platform.subscribe(&name);
         let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stop.child_token());
         Self {
-            keeper: history.map(|source| HistoryKeeper::new(source.store, source.read, clock.now())),
+            keeper: history.map(|source| HistoryKeeper::new(source, clock.now())),
             clock,
             renew_at: subscription.renew_every.map(|every| clock.now() + every),
             subscription,
             name,
             metrics,
             words,
-            restored,
             sources: MetricSources::new(platform.metric_source()),
             links,
             handles: BTreeMap::new(),
@@ -151,7 +147,6 @@ impl EventLoop {
             Some(fact) = self.subscription.facts.recv() => LoopWakeup::Fact(fact),
             Some(word) = self.words.recv() => LoopWakeup::Word(word),
             Some(answers) = self.sources.answered() => LoopWakeup::Word(answers),
-            Some(history) = self.restored.recv() => LoopWakeup::Word(history),
             Some(reply) = checks.recv() => LoopWakeup::HealthCheck(reply),
             () = self.clock.sleep_until(deadline) => LoopWakeup::Deadline,
         }

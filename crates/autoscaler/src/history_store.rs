@@ -3,6 +3,9 @@
 //! One store serves all autoscalers of a process, one after the other and beside each other: each writes of
 //! the revisions that it decides about, once a minute and when it ends. A store without a folder keeps what
 //! an autoscaler leaves at its end for the one that takes its place.
+//!
+//! What was read is shared by the autoscalers that begin together ([`UnclaimedHistories`]), and each takes
+//! that of the revisions that it decides about.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,6 +38,28 @@ enum StorePlace {
     Memory(BTreeMap<RevisionName, RevisionHistory>),
     /// Given to the process that takes over.
     Left,
+}
+
+/// Histories that were read, until an autoscaler decides about their revisions. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct UnclaimedHistories(Arc<Mutex<BTreeMap<RevisionName, RevisionHistory>>>);
+
+impl UnclaimedHistories {
+    /// Takes out the first history whose revision is one of these.
+    pub(crate) fn take_first(
+        &self,
+        is_wanted: impl Fn(&RevisionName) -> bool,
+    ) -> Option<(RevisionName, RevisionHistory)> {
+        let mut histories = self.0.lock();
+        let name = histories.keys().find(|name| is_wanted(name))?.clone();
+        histories.remove_entry(&name)
+    }
+}
+
+impl Extend<(RevisionName, RevisionHistory)> for UnclaimedHistories {
+    fn extend<Histories: IntoIterator<Item = (RevisionName, RevisionHistory)>>(&mut self, more: Histories) {
+        self.0.lock().extend(more);
+    }
 }
 
 /// The end of what was written of a revision.
@@ -92,17 +117,24 @@ impl HistoryStore {
     }
 
     /// Writes what is known at `now`, in the second since 1970 that runs; to be called where a disk may be
-    /// waited for.
-    pub(crate) fn write(&self, control: &ControlSnapshot, part: WrittenPart, now: Timestamp, second: u64) {
+    /// waited for. Returns whether the store has it; if not, the reason was logged.
+    pub(crate) fn write(
+        &self,
+        control: &ControlSnapshot,
+        part: WrittenPart,
+        now: Timestamp,
+        second: u64,
+    ) -> bool {
         let mut state = self.0.lock();
         let written = state.write(control, part, now, second);
-        match written {
+        match &written {
             Ok(()) => state.is_failing = false,
             Err(error) if !std::mem::replace(&mut state.is_failing, true) => {
                 tracing::warn!(%error, "histories of revisions are not written, and a restart would lose them");
             }
             Err(_) => {}
         }
+        written.is_ok()
     }
 }
 

@@ -84,6 +84,10 @@ impl World {
     }
 
     fn start_leased(epoch: u64, renew_every: Option<Duration>) -> Self {
+        Self::start_with(epoch, renew_every, None)
+    }
+
+    fn start_with(epoch: u64, renew_every: Option<Duration>, history: Option<HistorySource>) -> Self {
         let (facts, receiver) = mpsc::channel(1024);
         let (orders, commands) = mpsc::channel(1024);
         let renewals = Arc::<AtomicUsize>::default();
@@ -104,7 +108,7 @@ impl World {
             dialler: Arc::new(link::TcpDialler),
             choice: ActivatorChoice::All,
             record: None,
-            history: None,
+            history,
         };
         Self { autoscaler: Autoscaler::start(config, platform), facts, commands, renewals }
     }
@@ -793,13 +797,19 @@ fn steady_revision(min_scale: u32) -> RevisionFacts {
 /// Three pods at exactly the load that needs three, and a path that stays direct.
 async fn steady_world(epoch: u64, pods: &[SteadyPod]) -> World {
     let world = World::start(epoch);
-    world.say(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
-    world.say(PlatformFact::RevisionChanged(Arc::new(steady_revision(0)))).await;
-    let pods = pods.iter().map(|pod| pod.facts.clone()).collect();
-    world.say(PlatformFact::PodsChanged { revision: name(), pods }).await;
-    world.say(PlatformFact::ActivatorsChanged(Vec::new())).await;
-    world.say(PlatformFact::Synced).await;
+    world.tell_steady(pods).await;
     world
+}
+
+impl World {
+    async fn tell_steady(&self, pods: &[SteadyPod]) {
+        self.say(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
+        self.say(PlatformFact::RevisionChanged(Arc::new(steady_revision(0)))).await;
+        let pods = pods.iter().map(|pod| pod.facts.clone()).collect();
+        self.say(PlatformFact::PodsChanged { revision: name(), pods }).await;
+        self.say(PlatformFact::ActivatorsChanged(Vec::new())).await;
+        self.say(PlatformFact::Synced).await;
+    }
 }
 
 async fn three_steady_pods() -> Vec<SteadyPod> {
@@ -899,25 +909,26 @@ async fn known_seconds(world: &World) -> usize {
     series.seconds.iter().flatten().count()
 }
 
+/// A store in memory, with what stands in it.
+fn source_of(store: &HistoryStore) -> HistorySource {
+    let mut read = UnclaimedHistories::default();
+    read.extend(store.read().histories);
+    HistorySource { store: store.clone(), read }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_restored_history_is_the_past_that_the_api_shows() {
     let pods = three_steady_pods().await;
-    let mut world = steady_world(1, &pods).await;
-    world.pass(Duration::from_secs(50)).await;
-    let before = known_seconds(&world).await;
-    let reader = world.autoscaler.api.snapshots.clone();
-    let latest = reader.latest().expect("the loop turns");
-    let mut records = latest.control.history_records(reader.now());
-    let (_, record) = records.next().expect("the revision was used");
-    world.autoscaler.stop().await;
-    let mut world = steady_world(2, &pods).await;
-    world.pass(Duration::from_secs(5)).await;
-    let without = known_seconds(&world).await;
-    world.autoscaler.restore_history(name(), record).await.expect("it was just written");
-    world.pass(Duration::from_secs(5)).await;
-    let after = known_seconds(&world).await;
-    assert!(before >= 40 && without < 10 && after >= before, "{before}, then {without}, then {after}");
-    world.autoscaler.stop().await;
+    let store = HistoryStore::in_memory();
+    let mut known = Vec::new();
+    for (epoch, seconds) in [(1, 50), (2, 5)] {
+        let mut world = World::start_with(epoch, None, Some(source_of(&store)));
+        world.tell_steady(&pods).await;
+        world.pass(Duration::from_secs(seconds)).await;
+        known.push(known_seconds(&world).await);
+        world.autoscaler.stop().await;
+    }
+    assert!(known[0] >= 40 && known[1] >= known[0], "{known:?}");
 }
 
 /// By the task that decides, so that one that hangs loses its lease.

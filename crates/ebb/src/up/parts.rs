@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use activator::{Limits, TrustedForwarders};
 use anyhow::Context;
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, RecordTarget};
+use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, HistorySource, RecordTarget};
 use axum::Router;
 use dataplane::MemoryBudget;
 use futures_util::future::join_all;
@@ -106,7 +106,7 @@ impl Parts {
             clock,
             handover,
             app_descriptors: Some(descriptors.found),
-            standing_problems: former_failure.into_iter().chain(histories.problem()).collect(),
+            standing_problems: former_failure.into_iter().chain(histories.problems().iter().cloned()).collect(),
         };
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
         platform.logs().register_metrics(&metrics);
@@ -177,7 +177,8 @@ impl Parts {
         for index in 0..self.autoscalers.len() {
             let old = self.autoscalers.remove(index);
             old.stop().await;
-            let new = self.new_autoscaler(index).await;
+            let history = self.histories.source().await;
+            let new = self.new_autoscaler(index, history);
             self.autoscalers.insert(index, new);
             self.api.replace(router(&self.autoscalers, &self.metrics));
         }
@@ -185,16 +186,17 @@ impl Parts {
 
     /// Starts this many, while there is none.
     async fn start_autoscalers(&mut self, number: usize) {
+        let history = self.histories.source().await;
         for index in 0..number {
-            let new = self.new_autoscaler(index).await;
+            let new = self.new_autoscaler(index, history.clone());
             self.autoscalers.push(new);
         }
         self.api.replace(router(&self.autoscalers, &self.metrics));
     }
 
-    async fn new_autoscaler(&self, index: usize) -> Autoscaler {
+    fn new_autoscaler(&self, index: usize, history: HistorySource) -> Autoscaler {
         let config = AutoscalerConfig {
-            history: Some(self.histories.source().await),
+            history: Some(history),
             record: self.record.as_ref().map(|target| record_of(index, target)),
             ..autoscaler_config(index, self.clock, &self.autoscaler_metrics)
         };
