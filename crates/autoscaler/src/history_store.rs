@@ -28,6 +28,8 @@ struct StoreState {
     place: StorePlace,
     /// The end of what was written of each revision.
     ends: BTreeMap<RevisionName, WrittenEnd>,
+    /// What could not be read, as readers were told last.
+    told_faults: Vec<String>,
     /// Whether the last write failed: one that fails as well is not worth a line each minute.
     is_failing: bool,
 }
@@ -90,7 +92,8 @@ impl HistoryStore {
     }
 
     fn at(place: StorePlace) -> Self {
-        Self(Arc::new(Mutex::new(StoreState { place, ends: BTreeMap::new(), is_failing: false })))
+        let (ends, told_faults) = (BTreeMap::new(), Vec::new());
+        Self(Arc::new(Mutex::new(StoreState { place, ends, told_faults, is_failing: false })))
     }
 
     /// Reads everything; to be called where a disk may be waited for. What cannot be read is told in the
@@ -99,7 +102,7 @@ impl HistoryStore {
         let mut state = self.0.lock();
         // The next owner writes its revisions anew, whatever it has taken in of them.
         state.ends.clear();
-        match &state.place {
+        let past = match &state.place {
             StorePlace::Folder(folder) => folder.read().unwrap_or_else(|error| PastHistories {
                 faults: vec![format!("the folder cannot be read: {error}")],
                 ..PastHistories::default()
@@ -108,7 +111,9 @@ impl HistoryStore {
                 PastHistories { histories: histories.clone(), ..PastHistories::default() }
             }
             StorePlace::Left => PastHistories::default(),
-        }
+        };
+        state.told_faults.clone_from(&past.faults);
+        past
     }
 
     /// Lets go of the folder: another process takes over, and writes there from now on.
@@ -172,7 +177,11 @@ impl StoreState {
             ends.push((revision.clone(), end));
         }
         if let StorePlace::Folder(folder) = &mut self.place {
-            folder.append(&parts, second)?;
+            let lost = folder.append(&parts, second)?;
+            // What was told when it was read is not said again.
+            for fault in lost.iter().filter(|fault| !self.told_faults.contains(fault)) {
+                tracing::warn!(fault, "a part of the histories could not be read when it was to be written anew, and is lost");
+            }
         }
         self.ends.extend(ends);
         Ok(())
