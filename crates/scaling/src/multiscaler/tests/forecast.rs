@@ -225,6 +225,18 @@ fn pods_are_asked_for_before_demand_that_comes_every_hour() {
 }
 
 #[test]
+fn class_hpa_asks_for_pods_before_demand_and_leaves_them_without_a_window() {
+    let own = MetricSpec::Own { metric: Metric::Concurrency, target: MilliValue::new(7_000) };
+    let mut world = with_hourly_peaks(predicting(super::hpa::settings(1, 20, vec![own])));
+    assert_eq!(wanted_at(&mut world, 29 * 60 + 30), 1, "no rule was chosen yet");
+    let early = wanted_at(&mut world, 89 * 60 + 30);
+    assert!(early >= 6, "{early} pods half a minute before demand rises");
+    assert_eq!(world.status().early_pods.value(), early - 1, "the class itself asks for one");
+    assert_eq!(last_reason(&world).0, Stage::Prediction);
+    assert_eq!(wanted_at(&mut world, 110 * 60), 1, "what is expected no longer is left");
+}
+
+#[test]
 fn a_forecast_that_is_only_observed_asks_for_no_pod() {
     let observing = predicting(spec());
     let prediction = observing.prediction.map(|asked| PredictionSettings { observes_only: true, ..asked });
