@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use vocabulary::{Ownership, ReplicaName, RevisionName, Timestamp};
 
-use crate::api::{HealthCheck, LoopHealth};
+use crate::api::{LoopCall, LoopHealth};
 use crate::config::AutoscalerConfig;
 use crate::history_keeper::HistoryKeeper;
 use crate::links::{LinkHandle, Links, OrderOutbox};
@@ -69,7 +69,7 @@ enum LoopWakeup {
     Stop,
     Fact(PlatformFact),
     Word(ControlEvent),
-    HealthCheck(HealthCheck),
+    Call(LoopCall),
     Deadline,
 }
 
@@ -110,12 +110,12 @@ impl EventLoop {
     }
 
     /// Turns until it is stopped, then ends all links.
-    pub(crate) async fn run(mut self, mut checks: mpsc::Receiver<HealthCheck>) {
+    pub(crate) async fn run(mut self, mut calls: mpsc::Receiver<LoopCall>) {
         self.read_wall_clock();
         loop {
-            match self.wake(&mut checks).await {
+            match self.wake(&mut calls).await {
                 LoopWakeup::Stop => break,
-                LoopWakeup::HealthCheck(reply) => self.answer(reply),
+                LoopWakeup::Call(call) => self.answer(call),
                 LoopWakeup::Fact(fact) => self.take_facts(fact),
                 LoopWakeup::Word(word) => self.take_words(word),
                 LoopWakeup::Deadline => {}
@@ -137,7 +137,7 @@ impl EventLoop {
     }
 
     /// The next thing that has to be done.
-    async fn wake(&mut self, checks: &mut mpsc::Receiver<HealthCheck>) -> LoopWakeup {
+    async fn wake(&mut self, calls: &mut mpsc::Receiver<LoopCall>) -> LoopWakeup {
         let write_at = self.keeper.as_ref().map(HistoryKeeper::write_at);
         let others = [self.orchestrator.next_deadline(), self.renew_at, write_at].into_iter().flatten();
         let deadline = others.fold(self.publish_at(), Timestamp::min);
@@ -147,7 +147,7 @@ impl EventLoop {
             Some(fact) = self.subscription.facts.recv() => LoopWakeup::Fact(fact),
             Some(word) = self.words.recv() => LoopWakeup::Word(word),
             Some(answers) = self.sources.answered() => LoopWakeup::Word(answers),
-            Some(reply) = checks.recv() => LoopWakeup::HealthCheck(reply),
+            Some(call) = calls.recv() => LoopWakeup::Call(call),
             () = self.clock.sleep_until(deadline) => LoopWakeup::Deadline,
         }
     }
@@ -385,8 +385,16 @@ impl EventLoop {
         }
     }
 
-    /// Says that the loop turns. A client that has gone away meanwhile loses its answer.
-    fn answer(&self, reply: HealthCheck) {
-        let _ = reply.send(if self.is_synced { LoopHealth::Ready } else { LoopHealth::Turns });
+    /// Answers a client of the API. One that has gone away meanwhile loses its answer.
+    fn answer(&mut self, call: LoopCall) {
+        match call {
+            LoopCall::HealthCheck(reply) => {
+                let _ = reply.send(if self.is_synced { LoopHealth::Ready } else { LoopHealth::Turns });
+            }
+            LoopCall::Take(event, reply) => {
+                self.tell(*event);
+                let _ = reply.send(());
+            }
+        }
     }
 }

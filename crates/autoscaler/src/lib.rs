@@ -65,12 +65,12 @@ impl Autoscaler {
         let stop = CancellationToken::new();
         let (writer, reader) = snapshots(config.name.clone(), config.clock);
         config.metrics.show(reader.clone());
-        let (api, checks) = ApiHandle::new(config.name.clone(), reader);
+        let (api, calls) = ApiHandle::new(config.name.clone(), reader);
         let event_loop = EventLoop::new(config, &*platform, writer, stop.clone());
         Self {
             api,
             stop,
-            event_loop: tokio::spawn(vital("the autoscaler's event loop", event_loop.run(checks))),
+            event_loop: tokio::spawn(vital("the autoscaler's event loop", event_loop.run(calls))),
         }
     }
 
@@ -82,6 +82,12 @@ impl Autoscaler {
     /// The same for several of one platform, as if they were one.
     pub fn router_of<'a>(autoscalers: impl IntoIterator<Item = &'a Self>) -> Router {
         api::router(autoscalers.into_iter().map(|autoscaler| autoscaler.api.clone()).collect())
+    }
+
+    /// The page at which a person tells these autoscalers of a past that was measured elsewhere; see
+    /// [`api_types::DemandView`]. For a program that asks each client who it is: the past raises counts.
+    pub fn imports_of<'a>(autoscalers: impl IntoIterator<Item = &'a Self>) -> Router {
+        api::imports(autoscalers.into_iter().map(|autoscaler| autoscaler.api.clone()).collect())
     }
 
     /// Ends all links, joins every task and gives up what it owns. Pods and activators go on with what they

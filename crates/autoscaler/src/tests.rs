@@ -29,7 +29,7 @@ use vocabulary::{
 };
 
 use super::*;
-use crate::api_types::{ApiError, ProblemList, RevisionDetail, RevisionList, SeriesView};
+use crate::api_types::{ApiError, DemandView, ProblemList, RevisionDetail, RevisionList, SeriesView};
 
 /// Nothing here takes longer; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -929,6 +929,34 @@ async fn a_restored_history_is_the_past_that_the_api_shows() {
         world.autoscaler.stop().await;
     }
     assert!(known[0] >= 40 && known[1] >= known[0], "{known:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_past_that_a_person_tells_of_is_remembered_where_prediction_reads_it() {
+    let page = "/v1/revisions/default/service/hello/demand";
+    let mut world = World::start(1);
+    world.begin(1, Vec::new(), &[]).await;
+    world.pass(Duration::from_secs(2)).await;
+    let told = r#"{"version": 1, "name": "a/b/c", "metric": "concurrency", "first_ms_ago": 600000, "minutes": [[1, 2], null, [3, 3]]}"#;
+    let tell = async |world: &World| {
+        let request = Request::builder().method("PUT").uri(page).header("content-type", "application/json");
+        let request = request.body(Body::from(told)).unwrap();
+        let imports = Autoscaler::imports_of([&world.autoscaler]);
+        soon("an answer", imports.oneshot(request)).await.unwrap().status()
+    };
+    assert_eq!(tell(&world).await, StatusCode::CONFLICT, "prediction is off");
+    let annotations = BTreeMap::from([("ebb.dev/prediction".to_owned(), "observe".to_owned())]);
+    let settings = RevisionSettings::read(&annotations, &ClusterConfig::default(), None).unwrap().value;
+    let predicted = RevisionFacts { settings, ..RevisionFacts::clone(&revision(1)) };
+    world.say(PlatformFact::RevisionChanged(Arc::new(predicted))).await;
+    world.pass(Duration::from_secs(2)).await;
+    assert_eq!(tell(&world).await, StatusCode::OK);
+    world.pass(Duration::from_secs(2)).await;
+    let (_, body) = world.get(page).await;
+    let known: DemandView = serde_json::from_slice(&body).unwrap();
+    assert_eq!(known.minutes.iter().flatten().count(), 2, "{known:?}");
+    assert!((540_000..=660_000).contains(&known.first_ms_ago), "{known:?}");
+    world.autoscaler.stop().await;
 }
 
 /// By the task that decides, so that one that hangs loses its lease.

@@ -33,6 +33,7 @@ mod shadow;
 mod simulate;
 mod token;
 mod up;
+mod utc_time;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! One frame of a record, to its message and back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -61,7 +62,10 @@ fn event_out(event: &ControlEvent, secrets: &SecretHasher) -> FrameBody {
         }
         ControlEvent::ZoneRead { zone, offsets } => FrameBody::ZoneRead(zone_out(zone, offsets)),
         ControlEvent::HistoryRestored { revision, history } => {
-            FrameBody::HistoryRestored(history_out(revision, history))
+            FrameBody::HistoryRestored(history_out(revision, &history.export()))
+        }
+        ControlEvent::DemandImported { revision, demand } => {
+            FrameBody::DemandImported(history_out(revision, &demand.export()))
         }
     }
 }
@@ -96,7 +100,18 @@ pub(crate) fn content_in(
             ControlEvent::WallClockRead { since_epoch: Duration::from_nanos(since_epoch) }
         }
         Some(FrameBody::ZoneRead(message)) => zone_in(&message),
-        Some(FrameBody::HistoryRestored(history)) => history_in(&history)?,
+        Some(FrameBody::HistoryRestored(message)) => {
+            let (revision, history) = history_in(&message)?;
+            ControlEvent::HistoryRestored { revision, history: Box::new(history) }
+        }
+        Some(FrameBody::DemandImported(message)) => {
+            let (revision, history) = history_in(&message)?;
+            let demand = history.demand().cloned().ok_or(FrameFault::BadValue {
+                field: "a history",
+                problem: "has no demand, which was imported".to_owned(),
+            })?;
+            ControlEvent::DemandImported { revision, demand: Arc::new(demand) }
+        }
     };
     Ok(FrameContent::Event(Box::new(event)))
 }
@@ -130,22 +145,19 @@ pub(crate) fn word_in<Word: Message>(bytes: &[u8]) -> Result<Word, FrameFault> {
     Word::decode(bytes).map_err(bad)
 }
 
-fn history_out(revision: &RevisionName, history: &RevisionHistory) -> HistoryMessage {
+fn history_out(revision: &RevisionName, record: &HistoryRecord) -> HistoryMessage {
     HistoryMessage {
         revision: revision.as_str().to_owned(),
-        history: serde_json::to_vec(&history.export()).expect("a history is numbers and bytes"),
+        history: serde_json::to_vec(record).expect("a history is numbers and bytes"),
     }
 }
 
-fn history_in(message: &HistoryMessage) -> Result<ControlEvent, FrameFault> {
+fn history_in(message: &HistoryMessage) -> Result<(RevisionName, RevisionHistory), FrameFault> {
     let bad = |problem: String| FrameFault::BadValue { field: "a history", problem };
     let record: HistoryRecord = serde_json::from_slice(&message.history)
         .map_err(|error| bad(format!("is no record of one: {error}")))?;
     let history = RevisionHistory::restore(record).map_err(|fault| bad(format!("is refused: {fault}")))?;
-    Ok(ControlEvent::HistoryRestored {
-        revision: revision_name(&message.revision)?,
-        history: Box::new(history),
-    })
+    Ok((revision_name(&message.revision)?, history))
 }
 
 /// The outcome of a call, as a record holds it; `None` where no command came out.

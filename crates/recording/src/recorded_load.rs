@@ -97,7 +97,8 @@ fn clock_in(frame: &ReadFrame) -> Option<WallClockReading> {
             | ControlEvent::MetricsAnswered { .. }
             | ControlEvent::LinkChanged { .. }
             | ControlEvent::ZoneRead { .. }
-            | ControlEvent::HistoryRestored { .. } => None,
+            | ControlEvent::HistoryRestored { .. }
+            | ControlEvent::DemandImported { .. } => None,
         },
         FrameContent::Header(_)
         | FrameContent::Keyframe(_)
@@ -242,7 +243,8 @@ impl LoadCollector {
             | ControlEvent::LinkChanged { .. }
             | ControlEvent::WallClockRead { .. }
             | ControlEvent::ZoneRead { .. }
-            | ControlEvent::HistoryRestored { .. } => {}
+            | ControlEvent::HistoryRestored { .. }
+            | ControlEvent::DemandImported { .. } => {}
         }
     }
 

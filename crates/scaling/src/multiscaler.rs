@@ -230,6 +230,9 @@ impl Multiscaler {
             Event::HistoryRestored { revision, history } => {
                 self.with(revision, |revision, _| revision.history_restored(history, now));
             }
+            Event::DemandImported { revision, demand } => {
+                self.with(revision, |revision, _| revision.demand_imported(&demand, now));
+            }
         }
     }
 

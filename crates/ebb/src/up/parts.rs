@@ -316,5 +316,7 @@ fn platform_of(platform: &Arc<LocalPlatform>) -> Arc<dyn Platform> {
 }
 
 fn router(autoscalers: &[Autoscaler], metrics: &MetricsRegistry) -> Router {
-    Autoscaler::router_of(autoscalers).merge(autoscaler::metrics_router(metrics.clone()))
+    Autoscaler::router_of(autoscalers)
+        .merge(Autoscaler::imports_of(autoscalers))
+        .merge(autoscaler::metrics_router(metrics.clone()))
 }
