@@ -24,7 +24,7 @@ use crate::api::{LoopCall, LoopHealth};
 use crate::config::AutoscalerConfig;
 use crate::history_keeper::HistoryKeeper;
 use crate::links::{LinkHandle, Links, OrderOutbox};
-use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
+use crate::metric_sources::{ANSWERS_WITHIN, MetricSources, RecordedPasts};
 use crate::metrics::AutoscalerMetrics;
 use crate::recorder::Recorder;
 use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
@@ -34,6 +34,8 @@ use crate::zones::LocalZones;
 const EVENTS_PER_TURN_MAX: usize = 128;
 /// How often the wall clock is looked at, in case it was set.
 const WALL_CLOCK_EVERY: Duration = Duration::from_secs(60);
+/// How often it is looked which revisions lack a past.
+const PASTS_EVERY: Duration = Duration::from_secs(60);
 
 /// The handles of the control loop.
 pub(crate) struct EventLoop {
@@ -45,6 +47,8 @@ pub(crate) struct EventLoop {
     metrics: AutoscalerMetrics,
     words: mpsc::Receiver<ControlEvent>,
     sources: MetricSources,
+    pasts: RecordedPasts,
+    ask_pasts_at: Timestamp,
     links: Links,
     handles: BTreeMap<LinkId, LinkHandle>,
     stop: CancellationToken,
@@ -95,6 +99,8 @@ impl EventLoop {
             metrics,
             words,
             sources: MetricSources::new(platform.metric_source()),
+            pasts: RecordedPasts::new(),
+            ask_pasts_at: Timestamp::ZERO,
             links,
             handles: BTreeMap::new(),
             stop,
@@ -147,6 +153,7 @@ impl EventLoop {
             Some(fact) = self.subscription.facts.recv() => LoopWakeup::Fact(fact),
             Some(word) = self.words.recv() => LoopWakeup::Word(word),
             Some(answers) = self.sources.answered() => LoopWakeup::Word(answers),
+            Some(past) = self.pasts.answered() => LoopWakeup::Word(past),
             Some(call) = calls.recv() => LoopWakeup::Call(call),
             () = self.clock.sleep_until(deadline) => LoopWakeup::Deadline,
         }
@@ -285,6 +292,10 @@ impl EventLoop {
             self.orchestrator.sweep(now);
         }
         let control = self.orchestrator.snapshot(now);
+        if self.is_synced && self.ask_pasts_at <= now {
+            self.ask_pasts_at = now + PASTS_EVERY;
+            self.pasts.ask(&control, self.orchestrator.config(), now);
+        }
         self.metrics.problems(control.problems().len());
         let (owner, asked) = (self.name.clone(), self.sources.asked().clone());
         self.snapshots.publish(Snapshot { owner, at: now, control, asked });
