@@ -1,24 +1,23 @@
 //! One frame of a record, to its message and back.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use forecasting::ZoneOffsets;
 use link::Message;
 use orchestration::{ControlEvent, LinkId, OrderId};
-use scaling::{HistoryRecord, RevisionHistory};
-use vocabulary::{ActivatorWord, PodCount, PodWord, RevisionName, TimeZoneName};
+use vocabulary::{ActivatorWord, PodCount, PodWord, TimeZoneName};
 
 use crate::entry::RecordInput;
 use crate::frame_fault::FrameFault;
 use crate::header::SegmentHeader;
+use crate::history_frames::{demand_in, demand_out, history_in, history_out};
 use crate::outcome::CommandOutcome;
 use crate::rereading::SettingsRereader;
 use crate::secrets::SecretHasher;
 use crate::wire::proto::{
-    FrameBody, GivenOrderMessage, HistoryMessage, KeyframeMessage, OutcomeMessage, WantedCountMessage,
-    WordMessage, ZoneChangeMessage, ZoneMessage,
+    FrameBody, GivenOrderMessage, KeyframeMessage, OutcomeMessage, WantedCountMessage, WordMessage,
+    ZoneChangeMessage, ZoneMessage,
 };
 use crate::wire::shared_proto::NothingMessage;
 use crate::wire::{
@@ -62,10 +61,10 @@ fn event_out(event: &ControlEvent, secrets: &SecretHasher) -> FrameBody {
         }
         ControlEvent::ZoneRead { zone, offsets } => FrameBody::ZoneRead(zone_out(zone, offsets)),
         ControlEvent::HistoryRestored { revision, history } => {
-            FrameBody::HistoryRestored(history_out(revision, &history.export()))
+            FrameBody::HistoryRestored(history_out(revision, history))
         }
         ControlEvent::DemandImported { revision, demand } => {
-            FrameBody::DemandImported(history_out(revision, &demand.export()))
+            FrameBody::DemandImported(demand_out(revision, demand))
         }
     }
 }
@@ -100,18 +99,8 @@ pub(crate) fn content_in(
             ControlEvent::WallClockRead { since_epoch: Duration::from_nanos(since_epoch) }
         }
         Some(FrameBody::ZoneRead(message)) => zone_in(&message),
-        Some(FrameBody::HistoryRestored(message)) => {
-            let (revision, history) = history_in(&message)?;
-            ControlEvent::HistoryRestored { revision, history: Box::new(history) }
-        }
-        Some(FrameBody::DemandImported(message)) => {
-            let (revision, history) = history_in(&message)?;
-            let demand = history.demand().cloned().ok_or(FrameFault::BadValue {
-                field: "a history",
-                problem: "has no demand, which was imported".to_owned(),
-            })?;
-            ControlEvent::DemandImported { revision, demand: Arc::new(demand) }
-        }
+        Some(FrameBody::HistoryRestored(message)) => history_in(&message)?,
+        Some(FrameBody::DemandImported(message)) => demand_in(&message)?,
     };
     Ok(FrameContent::Event(Box::new(event)))
 }
@@ -143,21 +132,6 @@ pub(crate) fn word_in<Word: Message>(bytes: &[u8]) -> Result<Word, FrameFault> {
         problem: format!("is refused by its link: {error}"),
     };
     Word::decode(bytes).map_err(bad)
-}
-
-fn history_out(revision: &RevisionName, record: &HistoryRecord) -> HistoryMessage {
-    HistoryMessage {
-        revision: revision.as_str().to_owned(),
-        history: serde_json::to_vec(record).expect("a history is numbers and bytes"),
-    }
-}
-
-fn history_in(message: &HistoryMessage) -> Result<(RevisionName, RevisionHistory), FrameFault> {
-    let bad = |problem: String| FrameFault::BadValue { field: "a history", problem };
-    let record: HistoryRecord = serde_json::from_slice(&message.history)
-        .map_err(|error| bad(format!("is no record of one: {error}")))?;
-    let history = RevisionHistory::restore(record).map_err(|fault| bad(format!("is refused: {fault}")))?;
-    Ok((revision_name(&message.revision)?, history))
 }
 
 /// The outcome of a call, as a record holds it; `None` where no command came out.
@@ -212,7 +186,7 @@ mod tests {
     use settings::{ClusterConfig, RevisionSettings};
     use vocabulary::{
         AdoptionId, Bucket, Epoch, HopKey, LinkAddress, LinkChannel, LinkToken, MilliValue, Ownership,
-        PodExits, PodId, PodName, PodState, ReplicaName, RequestTimeouts, Routing, Timestamp,
+        PodExits, PodId, PodName, PodState, ReplicaName, RequestTimeouts, RevisionName, Routing, Timestamp,
     };
 
     use super::*;

@@ -18,6 +18,7 @@ mod header;
 mod hidden_frames;
 mod hidden_names;
 mod history_folder;
+mod history_frames;
 mod keyframe;
 mod known_world;
 mod last_words;
