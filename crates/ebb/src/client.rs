@@ -55,7 +55,7 @@ impl UpClient {
 
     /// `PUT path` with this JSON; the answer is read as JSON.
     pub(crate) async fn put<Answer: DeserializeOwned>(&self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
-        let body = self.answer(ApiQuestion { method: Method::PUT, path, body }).await?;
+        let body = self.answer(UpQuestion { method: Method::PUT, path, body }).await?;
         serde_json::from_slice(&body).with_context(|| {
             format!("{}{path} answered something else than this version of ebb expects", self.url)
         })
@@ -63,10 +63,10 @@ impl UpClient {
 
     /// One request; anything but success is an error with the text of the answer.
     pub(crate) async fn ask(&self, method: Method, path: &str) -> anyhow::Result<Bytes> {
-        self.answer(ApiQuestion::without_body(method, path)).await
+        self.answer(UpQuestion::without_body(method, path)).await
     }
 
-    async fn answer(&self, question: ApiQuestion<'_>) -> anyhow::Result<Bytes> {
+    async fn answer(&self, question: UpQuestion<'_>) -> anyhow::Result<Bytes> {
         let path = question.path;
         let answer = async {
             let body = self.open(question).await?;
@@ -84,7 +84,7 @@ impl UpClient {
         mut take: impl FnMut(&str) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut begun = Vec::new();
-        let mut body = self.open(ApiQuestion::without_body(Method::GET, path)).await?;
+        let mut body = self.open(UpQuestion::without_body(Method::GET, path)).await?;
         while let Some(frame) = body.frame().await {
             let frame = frame.with_context(|| format!("reading {}{path}", self.url))?;
             let Ok(data) = frame.into_data() else { continue };
@@ -112,7 +112,7 @@ impl UpClient {
     }
 
     /// The body of a successful answer.
-    async fn open(&self, question: ApiQuestion<'_>) -> anyhow::Result<Incoming> {
+    async fn open(&self, question: UpQuestion<'_>) -> anyhow::Result<Incoming> {
         let mut connection = ApiConnection::to(&self.url).await?;
         let (token, problem) = match self.token(&mut connection).await? {
             TokenSearch::Found(token) => (Some(token), None),
@@ -137,7 +137,7 @@ impl UpClient {
         if let Some(file) = &self.token_file {
             return read_chosen_file(file).map(TokenSearch::Found);
         }
-        let response = connection.send(ApiQuestion::without_body(Method::GET, TOKEN_PATH), None).await?;
+        let response = connection.send(UpQuestion::without_body(Method::GET, TOKEN_PATH), None).await?;
         let body = whole(response.into_body()).await?;
         // An ebb from before tokens says that there is no such page.
         let named = serde_json::from_slice::<TokenAnswer>(&body).ok().and_then(|answer| answer.token_file);
@@ -165,14 +165,14 @@ enum TokenSearch {
 }
 
 /// What an API is asked.
-struct ApiQuestion<'a> {
+struct UpQuestion<'a> {
     method: Method,
     path: &'a str,
     /// JSON, or nothing.
     body: Bytes,
 }
 
-impl<'a> ApiQuestion<'a> {
+impl<'a> UpQuestion<'a> {
     fn without_body(method: Method, path: &'a str) -> Self {
         Self { method, path, body: Bytes::new() }
     }
@@ -220,10 +220,10 @@ impl ApiConnection {
 
     async fn send(
         &mut self,
-        question: ApiQuestion<'_>,
+        question: UpQuestion<'_>,
         token: Option<ApiToken>,
     ) -> anyhow::Result<Response<Incoming>> {
-        let ApiQuestion { method, path, body } = question;
+        let UpQuestion { method, path, body } = question;
         let mut request = Request::builder().method(method).uri(path).header(HOST, &self.host);
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
@@ -240,7 +240,7 @@ impl ApiConnection {
 
 /// A page that needs no token, such as a pod's metrics.
 pub(crate) async fn page(address: &str, path: &str) -> anyhow::Result<Bytes> {
-    let response = ApiConnection::to(address).await?.send(ApiQuestion::without_body(Method::GET, path), None).await?;
+    let response = ApiConnection::to(address).await?.send(UpQuestion::without_body(Method::GET, path), None).await?;
     whole(success(response).await?).await
 }
 
@@ -250,7 +250,7 @@ pub(crate) async fn exchange(
     host: &str,
     (method, path): (Method, &str),
 ) -> anyhow::Result<Incoming> {
-    let question = ApiQuestion::without_body(method, path);
+    let question = UpQuestion::without_body(method, path);
     success(ApiConnection::over(stream, host).await?.send(question, None).await?).await
 }
 
