@@ -5,6 +5,8 @@
 //! follows from them is worked out once. Nor does anything here answer a reader: what readers may find is
 //! published ([`Snapshot`]), whether there are any or not.
 
+mod histories;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -27,6 +29,7 @@ use crate::links::{LinkHandle, Links, OrderOutbox};
 use crate::metric_sources::{ANSWERS_WITHIN, MetricSources, RecordedPasts};
 use crate::metrics::AutoscalerMetrics;
 use crate::recorder::Recorder;
+use crate::shelf_keeper::ShelfKeeper;
 use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
 use crate::zones::LocalZones;
 
@@ -66,6 +69,8 @@ pub(crate) struct EventLoop {
     recorder: Option<Recorder>,
     /// Keeps histories over the end of this autoscaler, where a store was given.
     keeper: Option<HistoryKeeper>,
+    /// The same, where the platform keeps them.
+    shelf: Option<ShelfKeeper>,
 }
 
 /// The reason why the loop turns once more.
@@ -74,6 +79,7 @@ enum LoopWakeup {
     Fact(PlatformFact),
     Word(ControlEvent),
     Call(LoopCall),
+    HistoriesRead,
     Deadline,
 }
 
@@ -92,6 +98,7 @@ impl EventLoop {
         let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stop.child_token());
         Self {
             keeper: history.map(|source| HistoryKeeper::new(source, clock.now())),
+            shelf: platform.history_shelf().map(|shelf| ShelfKeeper::new(shelf, clock.now())),
             clock,
             renew_at: subscription.renew_every.map(|every| clock.now() + every),
             subscription,
@@ -122,6 +129,7 @@ impl EventLoop {
             match self.wake(&mut calls).await {
                 LoopWakeup::Stop => break,
                 LoopWakeup::Call(call) => self.answer(call),
+                LoopWakeup::HistoriesRead => self.restore_histories(),
                 LoopWakeup::Fact(fact) => self.take_facts(fact),
                 LoopWakeup::Word(word) => self.take_words(word),
                 LoopWakeup::Deadline => {}
@@ -129,11 +137,7 @@ impl EventLoop {
             self.settle();
         }
         self.metrics.owns(&self.name, 0);
-        if let Some(keeper) = self.keeper.take() {
-            let now = self.clock.now();
-            self.orchestrator.sweep(now);
-            keeper.finish(self.orchestrator.snapshot(now), now).await;
-        }
+        self.finish_histories().await;
         // Links first, so that no task is left waiting for room in a channel without a reader.
         drop((self.handles, self.words, self.snapshots));
         self.links.close().await;
@@ -144,9 +148,8 @@ impl EventLoop {
 
     /// The next thing that has to be done.
     async fn wake(&mut self, calls: &mut mpsc::Receiver<LoopCall>) -> LoopWakeup {
-        let write_at = self.keeper.as_ref().map(HistoryKeeper::write_at);
-        let others = [self.orchestrator.next_deadline(), self.renew_at, write_at].into_iter().flatten();
-        let deadline = others.fold(self.publish_at(), Timestamp::min);
+        let others = [self.orchestrator.next_deadline(), self.renew_at, self.write_histories_at()];
+        let deadline = others.into_iter().flatten().fold(self.publish_at(), Timestamp::min);
         // Every arm is cancel-safe: channels keep what was not taken.
         tokio::select! {
             () = self.stop.cancelled() => LoopWakeup::Stop,
@@ -154,6 +157,7 @@ impl EventLoop {
             Some(word) = self.words.recv() => LoopWakeup::Word(word),
             Some(answers) = self.sources.answered() => LoopWakeup::Word(answers),
             Some(past) = self.pasts.answered() => LoopWakeup::Word(past),
+            Some(()) = ShelfKeeper::was_read(self.shelf.as_mut()) => LoopWakeup::HistoriesRead,
             Some(call) = calls.recv() => LoopWakeup::Call(call),
             () = self.clock.sleep_until(deadline) => LoopWakeup::Deadline,
         }
@@ -179,7 +183,12 @@ impl EventLoop {
                     tracing::debug!(problem, "configuration refused; the last good one stays");
                 }
             }
-            PlatformFact::OwnershipChanged(ownership) => self.ownership_changed(ownership),
+            PlatformFact::OwnershipChanged(ownership) => {
+                self.ownership_changed(ownership);
+                if let Some(shelf) = &mut self.shelf {
+                    shelf.owns(ownership);
+                }
+            }
             PlatformFact::OrderEnded { order, outcome: OrderOutcome::NotOwner } => {
                 tracing::info!(owner = %self.name, order = order.0, "an order was refused: its bucket has another owner by now");
                 self.metrics.late_order();
@@ -207,15 +216,6 @@ impl EventLoop {
         self.tell(ControlEvent::Platform(fact));
         if may_appear {
             self.restore_histories();
-        }
-    }
-
-    /// Gives revisions that have appeared what a store has of them, before anything is decided about them.
-    fn restore_histories(&mut self) {
-        while let Some(event) =
-            self.keeper.as_mut().and_then(|keeper| keeper.next_restored(&self.orchestrator))
-        {
-            self.tell(event);
         }
     }
 
@@ -273,9 +273,7 @@ impl EventLoop {
         if self.publish_at() <= now {
             self.tell_readers(now);
         }
-        if let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.write_at() <= now) {
-            keeper.write(self.orchestrator.snapshot(now), now);
-        }
+        self.write_histories(now);
     }
 
     /// When readers are to be told next. A thousand loads in a second change the same numbers a thousand
@@ -292,7 +290,9 @@ impl EventLoop {
             self.orchestrator.sweep(now);
         }
         let control = self.orchestrator.snapshot(now);
-        if self.is_synced && self.ask_pasts_at <= now {
+        // Not while the platform may still know them.
+        let is_read = self.shelf.as_ref().is_none_or(ShelfKeeper::has_read);
+        if self.is_synced && is_read && self.ask_pasts_at <= now {
             self.ask_pasts_at = now + PASTS_EVERY;
             self.pasts.ask(&control, self.orchestrator.config(), now);
         }

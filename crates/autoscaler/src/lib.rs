@@ -18,6 +18,7 @@ mod metric_sources;
 mod metrics;
 mod pages;
 mod recorder;
+mod shelf_keeper;
 mod snapshot;
 mod stat_server;
 mod views;

@@ -18,6 +18,7 @@
 mod clocks;
 mod cluster_inbox;
 mod connection;
+mod history_shelf;
 mod metric_apis;
 mod observation;
 mod requests;
@@ -31,7 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cluster::{ClusterState, ClusterStateConfig, LeaseNames, SeatNumber};
 use kube::Client;
-use platform::{MetricSource, Platform, Subscription};
+use platform::{HistoryShelf, MetricSource, Platform, Subscription};
 use runtime::{Clock, vital};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
@@ -39,6 +40,7 @@ use vocabulary::ReplicaName;
 
 use crate::clocks::wall_seconds;
 use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat};
+use crate::history_shelf::ConfigMapShelf;
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
 use crate::requests::Requests;
@@ -94,6 +96,7 @@ pub enum StartError {
 pub struct KubernetesPlatform {
     inbox: Arc<ClusterInbox>,
     metric_apis: Arc<MetricApis>,
+    history_shelf: Arc<ConfigMapShelf>,
     seats_taken: AtomicU64,
     certificates: watch::Receiver<LinkCertificates>,
 }
@@ -120,12 +123,14 @@ impl KubernetesPlatform {
         let (rights, pod_rights) = (Arc::default(), Arc::default());
         let shown_pods = watch::Sender::new(None);
         let requests = Requests { client, namespace, clock, rights, pod_rights, shown_pods };
+        let history_shelf = Arc::new(ConfigMapShelf::new(requests.clone()));
         let leases = LeaseNames::Ebb;
         let state =
             ClusterState::new(ClusterStateConfig { name: name.clone(), buckets, leases, keys, salt: salt() });
         let task = ClusterTask::new(name, state, requests, watches, Arc::clone(&inbox));
         tokio::spawn(vital("the platform's task", task.run(news)));
-        Ok(Arc::new(Self { inbox, metric_apis, seats_taken: AtomicU64::default(), certificates }))
+        let seats_taken = AtomicU64::default();
+        Ok(Arc::new(Self { inbox, metric_apis, history_shelf, seats_taken, certificates }))
     }
 
     /// The certificates that an autoscaler shows on links, now and after each renewal.
@@ -149,6 +154,10 @@ impl Platform for KubernetesPlatform {
             seat: Box::new(KubernetesSeat { id: seat, inbox: Arc::clone(&self.inbox) }),
             renew_every: Some(cluster::RENEW_EVERY),
         }
+    }
+
+    fn history_shelf(&self) -> Option<Arc<dyn HistoryShelf>> {
+        Some(Arc::<ConfigMapShelf>::clone(&self.history_shelf))
     }
 
     fn metric_source(&self) -> Option<Arc<dyn MetricSource>> {

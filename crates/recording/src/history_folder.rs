@@ -257,7 +257,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-fn json(histories: &[StoredHistory]) -> io::Result<Vec<u8>> {
+pub(crate) fn json(histories: &[StoredHistory]) -> io::Result<Vec<u8>> {
     serde_json::to_vec(histories).map_err(io::Error::other)
 }
 
@@ -276,7 +276,7 @@ fn read_blocks(path: &Path, mut take: impl FnMut(Vec<StoredHistory>)) -> Result<
 }
 
 /// Goes on with the history of a revision. What is damaged of one touches no other.
-fn take_in(
+pub(crate) fn take_in(
     part: StoredHistory,
     histories: &mut BTreeMap<RevisionName, RevisionHistory>,
     faults: &mut Vec<String>,
