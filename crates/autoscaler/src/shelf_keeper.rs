@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use futures_util::FutureExt as _;
 use orchestration::{ControlEvent, ControlSnapshot, Fence, Orchestrator};
 use platform::{HistoryShelf, ShelfFault, ShelvedDay};
 use recording::{HistoryPieces, PastHistories, StoredHistory};
 use runtime::wall_time;
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinError, JoinHandle, spawn_blocking, unconstrained};
 use tokio::time::timeout;
 use vocabulary::{Bucket, Epoch, Ownership, Timestamp};
 
@@ -146,7 +147,11 @@ impl ShelfKeeper {
         let again: Vec<Fence> =
             unreadable.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect();
         again.into_iter().for_each(|fence| self.ask(fence));
-        if self.writing.as_ref().is_none_or(JoinHandle::is_finished) {
+        let ended = self.writing.take_if(|writing| writing.is_finished());
+        if let Some(ended) = ended.and_then(|writing| unconstrained(writing).now_or_never()) {
+            tell_failure(ended);
+        }
+        if self.writing.is_none() {
             self.writing = Some(self.begin(control, now));
         }
     }
@@ -156,9 +161,7 @@ impl ShelfKeeper {
         let (former, last) = (self.writing.take(), self.begin(control, now));
         let all_written = async {
             for writing in former.into_iter().chain([last]) {
-                if let Err(error) = writing.await {
-                    tracing::error!(error = &error as &dyn std::error::Error, "writing histories failed by a bug of ebb");
-                }
+                tell_failure(writing.await);
             }
         };
         if timeout(LAST_WRITE_MAX, all_written).await.is_err() {
@@ -194,6 +197,15 @@ impl ShelfKeeper {
                 write_day(&shelf, &fences, DayWrite { control: control.clone(), now, day }).await;
             }
         })
+    }
+}
+
+fn tell_failure(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "writing histories failed by a bug of ebb: what was measured since the last write is in memory alone"
+        );
     }
 }
 

@@ -81,8 +81,9 @@ impl ConfigMapShelf {
     async fn put(&self, fence: Fence, day: ShelvedDay) -> Result<(), ShelfFault> {
         let slot = day.day % SLOTS;
         let former = self.listed(&format!("{BUCKET}={},{SLOT}={slot}", fence.bucket.0)).await?;
-        let all = within_time(ANSWER_WITHIN, self.maps().list_metadata(&ListParams::default().labels(BUCKET)));
-        let others = all.await.map_err(fault_of)?.items.len().saturating_sub(former.len());
+        let (maps, of_histories) = (self.maps(), ListParams::default().labels(BUCKET));
+        let all = within_time(ANSWER_WITHIN, maps.list_metadata(&of_histories)).await.map_err(fault_of)?;
+        let others = all.items.len().saturating_sub(former.len());
         let wanted = others + day.pieces.len();
         if wanted > MAPS_MAX {
             return Err(ShelfFault::Full { wanted, most: MAPS_MAX });
