@@ -96,8 +96,8 @@ impl ShelfKeeper {
         self.buckets.values().all(|owned| owned.state != BucketPast::Asked)
     }
 
-    /// Waits until a bucket was read; `None` where there is no shelf. Cancel-safe: what was not taken stays in
-    /// the channel.
+    /// Waits until a bucket was read; `None` where there is no shelf. Cancel-safe: what was not taken stays
+    /// in the channel.
     pub(crate) async fn was_read(shelf: Option<&mut Self>) -> Option<()> {
         let keeper = shelf?;
         let read = keeper.reads.recv().await?;

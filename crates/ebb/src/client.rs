@@ -168,7 +168,7 @@ enum TokenSearch {
 struct UpQuestion<'a> {
     method: Method,
     path: &'a str,
-    /// JSON, or nothing.
+    /// The JSON to be sent, or nothing.
     body: Bytes,
 }
 

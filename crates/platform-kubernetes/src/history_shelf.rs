@@ -33,7 +33,7 @@ const SLOT: &str = "ebb.dev/history-slot";
 const DAY: &str = "ebb.dev/history-day";
 const DATA: &str = "histories";
 
-/// The ConfigMaps of histories.
+/// The shelf that is made of ConfigMaps.
 pub(crate) struct ConfigMapShelf {
     requests: Requests,
 }

@@ -10,7 +10,7 @@ use vocabulary::Bucket;
 /// What one bucket's revisions had in one day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShelvedDay {
-    /// The day since 1970.
+    /// The day, counted since that of 1970.
     pub day: u64,
     /// Pieces that each can be read by themselves.
     pub pieces: Vec<Vec<u8>>,

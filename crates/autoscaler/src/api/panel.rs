@@ -23,7 +23,7 @@ const ANSWER_MAX_OF_SEVERAL: Duration = Duration::from_secs(1);
 /// A call that only a loop that turns answers, with the way back for the answer.
 #[derive(Debug)]
 pub(crate) enum LoopCall {
-    /// Does it turn?
+    /// A question whether the loop turns at all.
     HealthCheck(oneshot::Sender<LoopHealth>),
     /// A person tells of something that happened; it is to be taken in.
     Take(Box<ControlEvent>, oneshot::Sender<()>),

@@ -1,5 +1,5 @@
-//! Histories of the past in the turns of the loop: from a store, or from the platform's shelf, to revisions that
-//! appear, and back.
+//! Histories in the turns of the loop: from a store, or from the platform's shelf, to revisions that appear,
+//! and back.
 
 use orchestration::ControlEvent;
 use vocabulary::Timestamp;

@@ -1,5 +1,5 @@
-//! One question to a Prometheus server: an instant query, and its one number; or a query over a range, and its
-//! numbers; or what the server says instead.
+//! One question to a Prometheus server: an instant query, and its one number; or a query over a range, and
+//! its numbers; or what the server says instead.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -197,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// A whole minute.
+    /// The second at which a whole minute begins.
     const NOW: u64 = 28_333_334 * MINUTE;
 
     fn question() -> PastQuestion {

@@ -1,5 +1,5 @@
-//! The demand of each revision for which prediction is asked, as a Prometheus server records it: an autoscaler
-//! whose memory is empty asks for it (`metric_sources/recorded_pasts.rs`).
+//! The demand of each revision for which prediction is asked, as a Prometheus server records it: an
+//! autoscaler whose memory is empty asks for it (`metric_sources/recorded_pasts.rs`).
 
 use std::fmt;
 
