@@ -235,6 +235,8 @@ async fn write_day(shelf: &Arc<dyn HistoryShelf>, fences: &[Fence], write: DayWr
         match shelf.write(*fence, day).await {
             // The next owner writes it.
             Ok(()) | Err(ShelfFault::NotOwner) => {}
+            // It was said when nothing could be read.
+            Err(ShelfFault::Forbidden(_)) => {}
             Err(error @ (ShelfFault::Full { .. } | ShelfFault::Failed(_))) => {
                 tracing::warn!(bucket = fence.bucket.0, %error, "histories are kept in memory alone, and another owner would begin without them; it is tried again in ten minutes");
             }

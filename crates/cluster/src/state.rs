@@ -76,6 +76,8 @@ pub enum ClusterEvent {
     OrderGiven(SeatNumber, PlatformOrder),
     /// A later order took the place of this one before either was given here.
     OrderReplaced(SeatNumber, OrderId),
+    /// Histories of revisions were kept where they outlive this autoscaler; or not, and why.
+    HistoriesKept(Result<(), String>),
 }
 
 /// A change of what the shell has to watch.
@@ -187,6 +189,7 @@ impl ClusterState {
             ClusterEvent::OrderReplaced(seat, order) => {
                 self.order_ended((seat, order), OrderOutcome::Superseded);
             }
+            ClusterEvent::HistoriesKept(kept) => self.index.put_histories(kept.err()),
         }
     }
 

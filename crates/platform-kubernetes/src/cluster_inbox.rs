@@ -31,6 +31,8 @@ pub(crate) struct ClusterInboxContents {
     pub(crate) desk: OrderDesk<SeatNumber>,
     /// Questions of class hpa for the pods of a revision; at most two are under way for each revision.
     pub(crate) target_queries: Vec<(RevisionName, oneshot::Sender<Option<TargetRecord>>)>,
+    /// Whether histories are kept, and if not, why.
+    pub(crate) histories: Option<Result<(), String>>,
 }
 
 /// The autoscaler takes a seat, and receives facts from then on.

@@ -5,6 +5,7 @@
 //! looks at the right of the bucket's owner before it is sent, as every other write does.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::Failure;
@@ -17,6 +18,7 @@ use orchestration::Fence;
 use platform::{HistoryShelf, ShelfFault, ShelfFuture, ShelvedDay};
 use vocabulary::Bucket;
 
+use crate::cluster_inbox::ClusterInbox;
 use crate::requests::{Requests, post_parameters, within_time};
 
 /// A ConfigMap holds at most 1 MiB, and its bytes are sent as text that is a third longer.
@@ -36,6 +38,8 @@ const DATA: &str = "histories";
 /// The shelf that is made of ConfigMaps.
 pub(crate) struct ConfigMapShelf {
     requests: Requests,
+    /// Where people are told of trouble.
+    inbox: Arc<ClusterInbox>,
 }
 
 impl std::fmt::Debug for ConfigMapShelf {
@@ -50,17 +54,30 @@ impl HistoryShelf for ConfigMapShelf {
     }
 
     fn read(&self, bucket: Bucket) -> ShelfFuture<'_, Vec<ShelvedDay>> {
-        Box::pin(self.days_of(bucket))
+        Box::pin(async move { self.told(self.days_of(bucket).await) })
     }
 
     fn write(&self, fence: Fence, day: ShelvedDay) -> ShelfFuture<'_, ()> {
-        Box::pin(self.put(fence, day))
+        Box::pin(async move { self.told(self.put(fence, day).await) })
     }
 }
 
 impl ConfigMapShelf {
-    pub(crate) fn new(requests: Requests) -> Self {
-        Self { requests }
+    pub(crate) fn new(requests: Requests, inbox: Arc<ClusterInbox>) -> Self {
+        Self { requests, inbox }
+    }
+
+    /// Tells people whether histories are kept. Without the right to keep them nothing was promised.
+    fn told<Answer>(&self, answer: Result<Answer, ShelfFault>) -> Result<Answer, ShelfFault> {
+        let kept = match &answer {
+            Ok(_) => Some(Ok(())),
+            Err(fault @ (ShelfFault::Full { .. } | ShelfFault::Failed(_))) => Some(Err(fault.to_string())),
+            Err(ShelfFault::NotOwner | ShelfFault::Forbidden(_)) => None,
+        };
+        if kept.is_some() {
+            self.inbox.update(|contents| contents.histories = kept);
+        }
+        answer
     }
 
     async fn days_of(&self, bucket: Bucket) -> Result<Vec<ShelvedDay>, ShelfFault> {
@@ -160,10 +177,7 @@ fn place_of(map: &ConfigMap) -> Option<(u64, usize)> {
 fn fault_of(failure: Failure) -> ShelfFault {
     match failure {
         Failure::NotOwner => ShelfFault::NotOwner,
-        other @ (Failure::Gone(_)
-        | Failure::Conflict
-        | Failure::Refused(_)
-        | Failure::Forbidden(_)
-        | Failure::Passing { .. }) => ShelfFault::Failed(other.words().to_owned()),
+        Failure::Forbidden(words) => ShelfFault::Forbidden(words),
+        other @ (Failure::Gone(_) | Failure::Conflict | Failure::Refused(_) | Failure::Passing { .. }) => ShelfFault::Failed(other.words().to_owned()),
     }
 }

@@ -123,7 +123,7 @@ impl KubernetesPlatform {
         let (rights, pod_rights) = (Arc::default(), Arc::default());
         let shown_pods = watch::Sender::new(None);
         let requests = Requests { client, namespace, clock, rights, pod_rights, shown_pods };
-        let history_shelf = Arc::new(ConfigMapShelf::new(requests.clone()));
+        let history_shelf = Arc::new(ConfigMapShelf::new(requests.clone(), Arc::clone(&inbox)));
         let leases = LeaseNames::Ebb;
         let state =
             ClusterState::new(ClusterStateConfig { name: name.clone(), buckets, leases, keys, salt: salt() });

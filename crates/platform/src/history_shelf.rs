@@ -30,6 +30,9 @@ pub enum ShelfFault {
         /// How many there may be.
         most: usize,
     },
+    /// Nobody has given the program the right to keep histories there.
+    #[error("{0}")]
+    Forbidden(String),
     /// In the words of the platform.
     #[error("{0}")]
     Failed(String),

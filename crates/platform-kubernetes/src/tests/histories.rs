@@ -1,5 +1,6 @@
 //! Histories in ConfigMaps: days in the places of others, by the owner of their bucket alone.
 
+use orchestration::Subject;
 use platform::{ShelfFault, ShelvedDay};
 
 use super::*;
@@ -33,20 +34,20 @@ async fn a_day_is_read_as_it_was_written_and_takes_the_place_of_former_parts_and
 }
 
 #[tokio::test]
-async fn an_owner_that_is_none_any_more_writes_nothing_and_a_refusal_is_told_in_the_servers_words() {
+async fn an_owner_that_is_none_any_more_writes_nothing_and_a_right_that_is_missing_is_told() {
     let laboratory = Laboratory::start().await;
     let shelf = laboratory.platform.history_shelf().expect("a cluster keeps histories");
     let former = Fence { epoch: vocabulary::Epoch(laboratory.fence.epoch.0 + 7), ..laboratory.fence };
     assert_eq!(shelf.write(former, day(20_000, &["late"])).await, Err(ShelfFault::NotOwner));
     laboratory.server.fail("/api/v1/namespaces/ebb-system/configmaps/ebb-history-0-0-0", Fault::Status(403));
     let refused = shelf.write(laboratory.fence, day(20_000, &["x"])).await;
-    assert_eq!(refused, Err(ShelfFault::Failed(BECAUSE.to_owned())));
+    assert_eq!(refused, Err(ShelfFault::Forbidden(BECAUSE.to_owned())));
     assert_eq!(names(&laboratory), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn no_more_objects_are_kept_than_were_promised() {
-    let laboratory = Laboratory::start().await;
+async fn no_more_objects_are_kept_than_were_promised_which_is_a_problem() {
+    let mut laboratory = Laboratory::start().await;
     let shelf = laboratory.platform.history_shelf().expect("a cluster keeps histories");
     for part in 0..511 {
         let labels = json!({"ebb.dev/history-bucket": "3", "ebb.dev/history-slot": "0"});
@@ -56,5 +57,19 @@ async fn no_more_objects_are_kept_than_were_promised() {
     }
     let full = shelf.write(laboratory.fence, day(20_000, &["a", "b"])).await;
     assert_eq!(full, Err(ShelfFault::Full { wanted: 513, most: 512 }));
+    let told = laboratory.wait("a problem", |fact| {
+        let PlatformFact::ProblemsChanged { about: Subject::Configuration, problems } = fact else {
+            return None;
+        };
+        problems.iter().find(|problem| problem.contains("513 objects would be needed")).cloned()
+    });
+    assert!(told.await.starts_with("ConfigMaps ebb-history-…: "));
     assert_eq!(shelf.write(laboratory.fence, day(20_000, &["a"])).await, Ok(()));
+    let over = laboratory.wait("its end", |fact| {
+        let PlatformFact::ProblemsChanged { about: Subject::Configuration, problems } = fact else {
+            return None;
+        };
+        problems.is_empty().then_some(())
+    });
+    over.await;
 }
