@@ -51,6 +51,15 @@ async fn a_history_survives_a_restart_of_the_autoscaler_a_take_over_and_a_restar
     })
     .await;
 
+    let begins = (jiff::Timestamp::now() - Duration::from_secs(7200)).strftime("%Y-%m-%dT%H:%MZ").to_string();
+    let past = state.path().join("hello.past");
+    let lines = "600\n".repeat(60);
+    std::fs::write(&past, format!("# begins {begins}\n# bin 1m\n# service-time 100ms\n{lines}"))
+        .expect("the disk has room");
+    let (code, told, trouble) =
+        ebb.run(&["forecast", "hello", "--import", &past.display().to_string()]).await;
+    assert!(code == 0 && told.contains("60 measured minutes"), "{told}{trouble}");
+
     assert_eq!(ebb.run(&["restart", "autoscaler"]).await.0, 0);
     known = until_known(&ebb, "the restart of the autoscaler", &known).await;
     let folder = state.path().join(format!("history-{}-{}", api.ip(), api.port()));
@@ -79,6 +88,8 @@ async fn a_history_survives_a_restart_of_the_autoscaler_a_take_over_and_a_restar
     assert!(ebb.ended().await.success());
     let ebb = Ebb::up_with(&services, &ConfigMap::short(), &words).await;
     until_known(&ebb, "the restart of ebb up", &known).await;
+    let (code, exported, trouble) = ebb.run(&["forecast", "hello", "--export"]).await;
+    assert!(code == 0 && exported.contains(&format!("# begins {begins}\n")), "{exported}{trouble}");
 }
 
 #[tokio::test]
