@@ -8,9 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from .room import GIGABYTE
 from .sources import Sources
 
-GIGABYTE = 1 << 30
 MEMORY_NEEDED = 6 * GIGABYTE
 TARGET_LARGEST = 20 * GIGABYTE
 CLONE_NEWNET = 0x40000000

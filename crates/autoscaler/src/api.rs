@@ -2,8 +2,11 @@
 //!
 //! Several autoscalers of one process answer together: each knows the revisions that it decides about. One
 //! whose loop hangs has no answer, and the client is told so. Only the two health checks reach a loop: they
-//! prove that it turns.
+//! prove that it turns. The past that a person tells of reaches it, too, where the program serves
+//! [`imports`].
 
+mod answers;
+mod demand;
 pub(crate) mod merged;
 mod panel;
 mod records;
@@ -16,15 +19,16 @@ use axum::extract::{Path, Query, State};
 use axum::http::{Extensions, HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::Router;
 use orchestration::AppOutput;
 use runtime::PageKind;
 use scaling::SeriesRange;
-use serde::Serialize;
-use vocabulary::{ReplicaName, RevisionName};
+use vocabulary::RevisionName;
 
+use self::answers::{answer, answer_of_one};
 use self::panel::Panel;
-pub(crate) use self::panel::{ApiHandle, HealthCheck, LoopHealth};
+pub(crate) use self::demand::imports;
+pub(crate) use self::panel::{ApiHandle, LoopCall, LoopHealth};
 pub use self::refusal::refusal;
 use crate::api_types::LedgerRange;
 use crate::views;
@@ -44,6 +48,7 @@ pub(crate) fn router(handles: Vec<ApiHandle>) -> Router {
         .route("/v1/revisions/{namespace}/{kind}/{name}", get(detail))
         .route("/v1/revisions/{namespace}/{kind}/{name}/series", get(series))
         .route("/v1/revisions/{namespace}/{kind}/{name}/forecast", get(forecast))
+        .route(demand::PATH, get(demand::read))
         .route("/v1/ledger", get(ledger))
         .route("/v1/problems", get(problems))
         .route("/v1/record", get(records::list))
@@ -167,25 +172,6 @@ async fn readiness(State(panel): State<Panel>) -> Response {
 /// front: a client that reaches the API there has Kubernetes' right to.
 fn output_for(extensions: &Extensions) -> AppOutput {
     extensions.get().copied().unwrap_or_default()
-}
-
-/// The answer about one revision; `None` where no autoscaler that is not silent knows it.
-fn answer_of_one(name: &RevisionName, body: Option<impl Serialize>, silent: &[ReplicaName]) -> Response {
-    if body.is_none() && silent.is_empty() {
-        return refusal(StatusCode::NOT_FOUND, format!("there is no revision {name}"));
-    }
-    // An autoscaler that is silent may decide about this revision.
-    answer(body)
-}
-
-fn answer(body: Option<impl Serialize>) -> Response {
-    match body {
-        Some(body) => Json(body).into_response(),
-        None => refusal(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the autoscaler is not running; ask again in a moment".to_owned(),
-        ),
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}` | [`RevisionDetail`], or 404 with [`ApiError`] |
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}/series?range=15m` | [`SeriesView`], or 404 with [`ApiError`] |
 //! | `GET /v1/revisions/{namespace}/{kind}/{name}/forecast` | [`ForecastView`], or 404 with [`ApiError`] |
+//! | `GET /v1/revisions/{namespace}/{kind}/{name}/demand` | [`DemandView`], or 404 with [`ApiError`] |
+//! | `PUT` the same, a [`DemandView`], to `ebb up` | [`DemandImportView`]; 400, 404 or 409 with [`ApiError`] |
 //! | `GET /v1/ledger?since=7d&revision=NAME` | [`LedgerList`]; 400 or 404 with [`ApiError`] |
 //! | `GET /v1/problems` | [`ProblemList`] |
 //! | `GET /v1/record` | [`RecordList`] |
@@ -21,6 +23,7 @@
 mod changes;
 mod class_hpa;
 mod decisions;
+mod demand;
 mod forecast;
 mod ledger;
 mod pods;
@@ -34,6 +37,7 @@ use vocabulary::{PodCount, ReplicaName, RevisionName, Routing};
 pub use changes::ChangeEvent;
 pub use class_hpa::{AskedMetricView, HpaConditionView, HpaMetricView, HpaView};
 pub use decisions::{DecisionView, InputsView, ReasonView};
+pub use demand::{DemandImportView, DemandView};
 pub use forecast::{ForecastHourView, ForecastView};
 pub use ledger::{ColdStartsView, LedgerList, LedgerRange, LedgerView, PodSecondsView, WhatIfView};
 pub use pods::{EndedPodView, FailureView, KillView, LateBytesView, PodView};

@@ -1,6 +1,5 @@
 //! What an autoscaler is told at its start, by the program that it runs in.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,10 +7,9 @@ use link::Dial;
 use orchestration::ActivatorChoice;
 use recording::RecordedNames;
 use runtime::Clock;
-use scaling::RevisionHistory;
-use vocabulary::{ReplicaName, RevisionName};
+use vocabulary::ReplicaName;
 
-use crate::history_store::HistoryStore;
+use crate::history_store::{HistoryStore, UnclaimedHistories};
 use crate::metrics::AutoscalerMetrics;
 use crate::stat_desk::StatDesk;
 
@@ -50,7 +48,7 @@ pub struct HistorySource {
     /// The store in which histories are written.
     pub store: HistoryStore,
     /// The histories that revisions go on from.
-    pub read: BTreeMap<RevisionName, RevisionHistory>,
+    pub read: UnclaimedHistories,
 }
 
 /// What an autoscaler needs to know before it knows anything.

@@ -5,6 +5,8 @@
 //! follows from them is worked out once. Nor does anything here answer a reader: what readers may find is
 //! published ([`Snapshot`]), whether there are any or not.
 
+mod histories;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -16,18 +18,19 @@ use platform::{MetricQuestion, Platform, Subscription};
 use recording::RecordInput;
 use runtime::{Clock, wall_time};
 use scaling::Decision;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{Ownership, ReplicaName, RevisionName, Routing, Timestamp};
 
-use crate::api::{HealthCheck, LoopHealth};
+use crate::api::{LoopCall, LoopHealth};
 use crate::config::AutoscalerConfig;
 use crate::history_keeper::HistoryKeeper;
 use crate::links::{LinkHandle, Links, OrderOutbox};
-use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
+use crate::metric_sources::{ANSWERS_WITHIN, MetricSources, RecordedPasts};
 use crate::metrics::AutoscalerMetrics;
 use crate::recorder::RecordedLoop;
-use crate::run_record::{RunRecordFolder, RunRecord};
+use crate::run_record::{RunRecord, RunRecordFolder};
+use crate::shelf_keeper::ShelfKeeper;
 use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
 use crate::zones::LocalZones;
 
@@ -35,6 +38,8 @@ use crate::zones::LocalZones;
 const EVENTS_PER_TURN_MAX: usize = 128;
 /// How often the wall clock is looked at, in case it was set.
 const WALL_CLOCK_EVERY: Duration = Duration::from_secs(60);
+/// How often it is looked which revisions lack a past.
+const PASTS_EVERY: Duration = Duration::from_secs(60);
 
 /// The handles of the control loop.
 pub(crate) struct EventLoop {
@@ -45,9 +50,9 @@ pub(crate) struct EventLoop {
     name: ReplicaName,
     metrics: AutoscalerMetrics,
     words: mpsc::Receiver<ControlEvent>,
-    /// Histories that a store has read.
-    restored: mpsc::Receiver<ControlEvent>,
     sources: MetricSources,
+    pasts: RecordedPasts,
+    ask_pasts_at: Timestamp,
     links: Links,
     handles: BTreeMap<LinkId, LinkHandle>,
     stop: CancellationToken,
@@ -55,7 +60,7 @@ pub(crate) struct EventLoop {
     /// Whether the platform has told everything that is there.
     is_synced: bool,
     /// Health checks that are answered once readers find everything that is known now.
-    checks: Vec<HealthCheck>,
+    checks: Vec<oneshot::Sender<LoopHealth>>,
     snapshots: SnapshotWriter,
     /// When readers were last told what is.
     published_at: Timestamp,
@@ -67,6 +72,8 @@ pub(crate) struct EventLoop {
     record: RunRecord,
     /// Keeps histories over the end of this autoscaler, where a store was given.
     keeper: Option<HistoryKeeper>,
+    /// The same, where the platform keeps them.
+    shelf: Option<ShelfKeeper>,
 }
 
 /// The reason why the loop turns once more.
@@ -74,7 +81,8 @@ enum LoopWakeup {
     Stop,
     Fact(PlatformFact),
     Word(ControlEvent),
-    HealthCheck(HealthCheck),
+    Call(LoopCall),
+    HistoriesRead,
     Deadline,
 }
 
@@ -84,7 +92,6 @@ impl EventLoop {
         config: AutoscalerConfig,
         platform: &dyn Platform,
         snapshots: SnapshotWriter,
-        restored: mpsc::Receiver<ControlEvent>,
         stop: CancellationToken,
     ) -> Self {
         let AutoscalerConfig { name, clock, metrics, dialler, choice, record, stats, history } = config;
@@ -98,15 +105,17 @@ impl EventLoop {
         let subscription = platform.subscribe(&name);
         let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stats, stop.child_token());
         Self {
-            keeper: history.map(|source| HistoryKeeper::new(source.store, source.read, clock.now())),
+            keeper: history.map(|source| HistoryKeeper::new(source, clock.now())),
+            shelf: platform.history_shelf().map(|shelf| ShelfKeeper::new(shelf, clock.now())),
             clock,
             renew_at: subscription.renew_every.map(|every| clock.now() + every),
             subscription,
             name,
             metrics,
             words,
-            restored,
             sources: MetricSources::new(platform.metric_source()),
+            pasts: RecordedPasts::new(),
+            ask_pasts_at: Timestamp::ZERO,
             links,
             handles: BTreeMap::new(),
             stop,
@@ -128,12 +137,13 @@ impl EventLoop {
     }
 
     /// Turns until it is stopped, then ends all links.
-    pub(crate) async fn run(mut self, mut checks: mpsc::Receiver<HealthCheck>) {
+    pub(crate) async fn run(mut self, mut calls: mpsc::Receiver<LoopCall>) {
         self.read_wall_clock();
         loop {
-            match self.wake(&mut checks).await {
+            match self.wake(&mut calls).await {
                 LoopWakeup::Stop => break,
-                LoopWakeup::HealthCheck(reply) => self.checks.push(reply),
+                LoopWakeup::Call(call) => self.take_call(call),
+                LoopWakeup::HistoriesRead => self.restore_histories(),
                 LoopWakeup::Fact(fact) => self.take_facts(fact),
                 LoopWakeup::Word(word) => self.take_words(word),
                 LoopWakeup::Deadline => {}
@@ -141,11 +151,7 @@ impl EventLoop {
             self.settle();
         }
         self.metrics.owns(&self.name, 0);
-        if let Some(keeper) = self.keeper.take() {
-            let now = self.clock.now();
-            self.orchestrator.sweep(now);
-            keeper.finish(self.orchestrator.snapshot(now), now).await;
-        }
+        self.finish_histories().await;
         // Links first, so that no task is left waiting for room in a channel without a reader.
         drop((self.handles, self.words, self.snapshots));
         self.links.close().await;
@@ -153,18 +159,18 @@ impl EventLoop {
     }
 
     /// The next thing that has to be done.
-    async fn wake(&mut self, checks: &mut mpsc::Receiver<HealthCheck>) -> LoopWakeup {
-        let write_at = self.keeper.as_ref().map(HistoryKeeper::write_at);
-        let others = [self.orchestrator.next_deadline(), self.renew_at, write_at].into_iter().flatten();
-        let deadline = others.fold(self.publish_at(), Timestamp::min);
+    async fn wake(&mut self, calls: &mut mpsc::Receiver<LoopCall>) -> LoopWakeup {
+        let others = [self.orchestrator.next_deadline(), self.renew_at, self.write_histories_at()];
+        let deadline = others.into_iter().flatten().fold(self.publish_at(), Timestamp::min);
         // Every arm is cancel-safe: channels keep what was not taken.
         tokio::select! {
             () = self.stop.cancelled() => LoopWakeup::Stop,
             Some(fact) = self.subscription.facts.recv() => LoopWakeup::Fact(fact),
             Some(word) = self.words.recv() => LoopWakeup::Word(word),
             Some(answers) = self.sources.answered() => LoopWakeup::Word(answers),
-            Some(history) = self.restored.recv() => LoopWakeup::Word(history),
-            Some(reply) = checks.recv() => LoopWakeup::HealthCheck(reply),
+            Some(past) = self.pasts.answered() => LoopWakeup::Word(past),
+            Some(()) = ShelfKeeper::was_read(self.shelf.as_mut()) => LoopWakeup::HistoriesRead,
+            Some(call) = calls.recv() => LoopWakeup::Call(call),
             () = self.clock.sleep_until(deadline) => LoopWakeup::Deadline,
         }
     }
@@ -189,7 +195,12 @@ impl EventLoop {
                     tracing::debug!(problem, "configuration refused; the last good one stays");
                 }
             }
-            PlatformFact::OwnershipChanged(ownership) => self.ownership_changed(ownership),
+            PlatformFact::OwnershipChanged(ownership) => {
+                self.ownership_changed(ownership);
+                if let Some(shelf) = &mut self.shelf {
+                    shelf.owns(ownership);
+                }
+            }
             PlatformFact::OrderEnded { order, outcome: OrderOutcome::NotOwner } => {
                 tracing::info!(owner = %self.name, order = order.0, "an order was refused: its bucket has another owner by now");
                 self.metrics.late_order();
@@ -218,15 +229,6 @@ impl EventLoop {
         self.tell(ControlEvent::Platform(fact));
         if may_appear {
             self.restore_histories();
-        }
-    }
-
-    /// Gives revisions that have appeared what a store has of them, before anything is decided about them.
-    fn restore_histories(&mut self) {
-        while let Some(event) =
-            self.keeper.as_mut().and_then(|keeper| keeper.next_restored(&self.orchestrator))
-        {
-            self.tell(event);
         }
     }
 
@@ -283,9 +285,7 @@ impl EventLoop {
         if !self.orchestrator.has_news() {
             self.answer_checks();
         }
-        if let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.write_at() <= now) {
-            keeper.write(self.orchestrator.snapshot(now), now);
-        }
+        self.write_histories(now);
     }
 
     /// When readers are to be told next. A thousand loads in a second change the same numbers a thousand
@@ -302,6 +302,12 @@ impl EventLoop {
             self.orchestrator.sweep(now);
         }
         let control = self.orchestrator.snapshot(now);
+        // Not while the platform may still know them.
+        let is_read = self.shelf.as_ref().is_none_or(ShelfKeeper::has_read);
+        if self.is_synced && is_read && self.ask_pasts_at <= now {
+            self.ask_pasts_at = now + PASTS_EVERY;
+            self.pasts.ask(&control, self.orchestrator.config(), now);
+        }
         self.metrics.problems(control.problems().len());
         let (owner, asked) = (self.name.clone(), self.sources.asked().clone());
         self.snapshots.publish(Snapshot { owner, at: now, control, asked });
@@ -403,6 +409,17 @@ impl EventLoop {
         self.metrics.decided(decision);
         for reason in &decision.reasons {
             tracing::debug!(revision = %name, stage = ?reason.stage, reason = reason.text.to_string(), "decision");
+        }
+    }
+
+    /// Takes a client's call of the API. One that has gone away meanwhile loses its answer.
+    fn take_call(&mut self, call: LoopCall) {
+        match call {
+            LoopCall::HealthCheck(reply) => self.checks.push(reply),
+            LoopCall::Take(event, reply) => {
+                self.tell(*event);
+                let _ = reply.send(());
+            }
         }
     }
 

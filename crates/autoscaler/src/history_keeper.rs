@@ -1,45 +1,55 @@
 //! The event loop's end of the way to the store of histories: what was read goes to revisions as they appear,
 //! and what is measured is written once a minute, on a thread that may wait for a disk.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
+use futures_util::FutureExt as _;
 use orchestration::{ControlEvent, ControlSnapshot, Orchestrator};
 use runtime::wall_time;
-use scaling::RevisionHistory;
-use tokio::task::{JoinHandle, spawn_blocking};
-use vocabulary::{RevisionName, Timestamp};
+use tokio::task::{JoinError, JoinHandle, spawn_blocking, unconstrained};
+use tokio::time::timeout;
+use vocabulary::Timestamp;
 
-use crate::history_store::{HistoryStore, WrittenPart};
+use crate::config::HistorySource;
+use crate::history_store::{HistoryStore, UnclaimedHistories, WrittenPart};
 
 /// How often what was measured is written. A process that is killed loses as much.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
+/// How long the end of an autoscaler waits for a disk. It is to be over, with all links closed, before the
+/// caller's patience ends (`STOP_MAX`).
+const LAST_WRITE_MAX: Duration = Duration::from_secs(3);
 
 /// Moves histories from the store to revisions that appear, and from revisions to the store.
 #[derive(Debug)]
 pub(crate) struct HistoryKeeper {
     store: HistoryStore,
     /// Histories that were read, of revisions that have not appeared yet.
-    read: BTreeMap<RevisionName, RevisionHistory>,
+    read: UnclaimedHistories,
     write_at: Timestamp,
-    writing: Option<JoinHandle<()>>,
+    writing: Option<PendingWrite>,
+    /// Everything that was measured before is in the store.
+    written_at: Timestamp,
+}
+
+/// A write on its thread.
+#[derive(Debug)]
+struct PendingWrite {
+    begun_at: Timestamp,
+    /// Whether the store has it.
+    task: JoinHandle<bool>,
 }
 
 impl HistoryKeeper {
     /// A keeper for what was read of the store.
-    pub(crate) fn new(
-        store: HistoryStore,
-        read: BTreeMap<RevisionName, RevisionHistory>,
-        now: Timestamp,
-    ) -> Self {
-        Self { store, read, write_at: now + WRITE_EVERY, writing: None }
+    pub(crate) fn new(source: HistorySource, now: Timestamp) -> Self {
+        let HistorySource { store, read } = source;
+        Self { store, read, write_at: now + WRITE_EVERY, writing: None, written_at: now }
     }
 
     /// The event that gives the next history to its revision, which has appeared since; `None` if none has.
     pub(crate) fn next_restored(&mut self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
-        let name = self.read.keys().find(|name| orchestrator.decides_about(name))?.clone();
-        let history = Box::new(self.read.remove(&name)?);
-        Some(ControlEvent::HistoryRestored { revision: name, history })
+        let (revision, history) = self.read.take_first(|name| orchestrator.decides_about(name))?;
+        Some(ControlEvent::HistoryRestored { revision, history: Box::new(history) })
     }
 
     /// When what was measured is to be written.
@@ -50,26 +60,109 @@ impl HistoryKeeper {
     /// Begins to write. A disk that is slower than a minute is not asked again meanwhile.
     pub(crate) fn write(&mut self, control: ControlSnapshot, now: Timestamp) {
         self.write_at = now + WRITE_EVERY;
-        if self.writing.as_ref().is_none_or(JoinHandle::is_finished) {
+        self.note_ended_write();
+        if self.writing.is_none() {
             self.writing = Some(self.begin(control, WrittenPart::News, now));
         }
     }
 
-    /// Writes everything a last time.
+    /// Writes everything a last time. A disk that hangs is not waited for.
     pub(crate) async fn finish(mut self, control: ControlSnapshot, now: Timestamp) {
         let last = self.begin(control, WrittenPart::Whole, now);
-        for writing in self.writing.take().into_iter().chain([last]) {
-            if let Err(error) = writing.await {
-                tracing::error!(error = &error as &dyn std::error::Error, "histories were not written");
+        let writes = self.writing.take().into_iter().chain([last]);
+        let all_written = async {
+            for PendingWrite { begun_at, task } in writes {
+                let ended = task.await;
+                self.note_end(begun_at, ended);
             }
+        };
+        if timeout(LAST_WRITE_MAX, all_written).await.is_err() {
+            tracing::error!(
+                waited_seconds = LAST_WRITE_MAX.as_secs(),
+                lost_seconds = now.saturating_since(self.written_at).as_secs(),
+                "the disk with the histories did not answer in time: unless it still does, what was measured of all revisions since the last write is lost"
+            );
         }
     }
 
-    fn begin(&self, control: ControlSnapshot, part: WrittenPart, now: Timestamp) -> JoinHandle<()> {
+    /// Takes in the end of the write that was begun last, if it has come.
+    fn note_ended_write(&mut self) {
+        let ended = self.writing.take_if(|writing| writing.task.is_finished());
+        if let Some(PendingWrite { begun_at, task }) = ended
+            // Whatever the loop has done in this turn, the end is told.
+            && let Some(ended) = unconstrained(task).now_or_never()
+        {
+            self.note_end(begun_at, ended);
+        }
+    }
+
+    fn note_end(&mut self, begun_at: Timestamp, ended: Result<bool, JoinError>) {
+        match ended {
+            Ok(true) => self.written_at = begun_at,
+            // The store has said why.
+            Ok(false) => {}
+            Err(error) => tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "writing histories failed by a bug of ebb, and is tried again in a minute; a restart before that loses what was measured since the last write"
+            ),
+        }
+    }
+
+    fn begin(&self, control: ControlSnapshot, part: WrittenPart, now: Timestamp) -> PendingWrite {
         let store = self.store.clone();
         // A clock before 1970 stamps nothing.
         let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        // A panic is seen by the keeper, which waits for the write.
-        spawn_blocking(move || store.write(&control, part, now, second))
+        // It waits for a disk. The keeper looks at its end before the next write begins, and at its own end.
+        let task = spawn_blocking(move || store.write(&control, part, now, second));
+        PendingWrite { begun_at: now, task }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_secs(100);
+
+    /// A keeper with this write on its thread, which began before any other.
+    fn keeper_with(writing: impl FnOnce() -> bool + Send + 'static) -> HistoryKeeper {
+        let (store, read) = (HistoryStore::in_memory(), UnclaimedHistories::default());
+        let mut keeper = HistoryKeeper::new(HistorySource { store, read }, Timestamp::ZERO);
+        // The keeper notices its end.
+        let task = spawn_blocking(writing);
+        keeper.writing = Some(PendingWrite { begun_at: Timestamp::from_secs(50), task });
+        keeper
+    }
+
+    async fn until_written(keeper: &HistoryKeeper) {
+        while keeper.writing.as_ref().is_some_and(|writing| !writing.task.is_finished()) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_does_not_wait_for_a_disk_that_hangs() {
+        let (disk, answer) = mpsc::channel::<()>();
+        let keeper = keeper_with(move || answer.recv().is_ok());
+        let mut ending = Box::pin(keeper.finish(ControlSnapshot::default(), NOW));
+        assert!(ending.as_mut().now_or_never().is_none());
+        tokio::time::advance(LAST_WRITE_MAX + Duration::from_millis(1)).await;
+        ending.await;
+        drop(disk);
+    }
+
+    #[tokio::test]
+    async fn a_write_that_panicked_wrote_nothing_and_the_next_one_begins() {
+        let mut keeper = keeper_with(|| panic!("a bug of the store"));
+        until_written(&keeper).await;
+        keeper.write(ControlSnapshot::default(), NOW);
+        assert_eq!(keeper.written_at, Timestamp::ZERO);
+        assert!(keeper.writing.as_ref().is_some_and(|writing| writing.begun_at == NOW));
+        until_written(&keeper).await;
+        keeper.note_ended_write();
+        assert_eq!(keeper.written_at, NOW);
+        keeper.finish(ControlSnapshot::default(), NOW).await;
     }
 }

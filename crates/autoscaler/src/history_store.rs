@@ -3,6 +3,9 @@
 //! One store serves all autoscalers of a process, one after the other and beside each other: each writes of
 //! the revisions that it decides about, once a minute and when it ends. A store without a folder keeps what
 //! an autoscaler leaves at its end for the one that takes its place.
+//!
+//! What was read is shared by the autoscalers that begin together ([`UnclaimedHistories`]), and each takes
+//! that of the revisions that it decides about.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,6 +28,8 @@ struct StoreState {
     place: StorePlace,
     /// The end of what was written of each revision.
     ends: BTreeMap<RevisionName, WrittenEnd>,
+    /// What could not be read, as readers were told last.
+    told_faults: Vec<String>,
     /// Whether the last write failed: one that fails as well is not worth a line each minute.
     is_failing: bool,
 }
@@ -35,6 +40,28 @@ enum StorePlace {
     Memory(BTreeMap<RevisionName, RevisionHistory>),
     /// Given to the process that takes over.
     Left,
+}
+
+/// Histories that were read, until an autoscaler decides about their revisions. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct UnclaimedHistories(Arc<Mutex<BTreeMap<RevisionName, RevisionHistory>>>);
+
+impl UnclaimedHistories {
+    /// Takes out the first history whose revision is one of these.
+    pub(crate) fn take_first(
+        &self,
+        is_wanted: impl Fn(&RevisionName) -> bool,
+    ) -> Option<(RevisionName, RevisionHistory)> {
+        let mut histories = self.0.lock();
+        let name = histories.keys().find(|name| is_wanted(name))?.clone();
+        histories.remove_entry(&name)
+    }
+}
+
+impl Extend<(RevisionName, RevisionHistory)> for UnclaimedHistories {
+    fn extend<Histories: IntoIterator<Item = (RevisionName, RevisionHistory)>>(&mut self, more: Histories) {
+        self.0.lock().extend(more);
+    }
 }
 
 /// The end of what was written of a revision.
@@ -65,7 +92,8 @@ impl HistoryStore {
     }
 
     fn at(place: StorePlace) -> Self {
-        Self(Arc::new(Mutex::new(StoreState { place, ends: BTreeMap::new(), is_failing: false })))
+        let (ends, told_faults) = (BTreeMap::new(), Vec::new());
+        Self(Arc::new(Mutex::new(StoreState { place, ends, told_faults, is_failing: false })))
     }
 
     /// Reads everything; to be called where a disk may be waited for. What cannot be read is told in the
@@ -74,7 +102,7 @@ impl HistoryStore {
         let mut state = self.0.lock();
         // The next owner writes its revisions anew, whatever it has taken in of them.
         state.ends.clear();
-        match &state.place {
+        let past = match &state.place {
             StorePlace::Folder(folder) => folder.read().unwrap_or_else(|error| PastHistories {
                 faults: vec![format!("the folder cannot be read: {error}")],
                 ..PastHistories::default()
@@ -83,7 +111,9 @@ impl HistoryStore {
                 PastHistories { histories: histories.clone(), ..PastHistories::default() }
             }
             StorePlace::Left => PastHistories::default(),
-        }
+        };
+        state.told_faults.clone_from(&past.faults);
+        past
     }
 
     /// Lets go of the folder: another process takes over, and writes there from now on.
@@ -92,17 +122,24 @@ impl HistoryStore {
     }
 
     /// Writes what is known at `now`, in the second since 1970 that runs; to be called where a disk may be
-    /// waited for.
-    pub(crate) fn write(&self, control: &ControlSnapshot, part: WrittenPart, now: Timestamp, second: u64) {
+    /// waited for. Returns whether the store has it; if not, the reason was logged.
+    pub(crate) fn write(
+        &self,
+        control: &ControlSnapshot,
+        part: WrittenPart,
+        now: Timestamp,
+        second: u64,
+    ) -> bool {
         let mut state = self.0.lock();
         let written = state.write(control, part, now, second);
-        match written {
+        match &written {
             Ok(()) => state.is_failing = false,
             Err(error) if !std::mem::replace(&mut state.is_failing, true) => {
                 tracing::warn!(%error, "histories of revisions are not written, and a restart would lose them");
             }
             Err(_) => {}
         }
+        written.is_ok()
     }
 }
 
@@ -140,7 +177,11 @@ impl StoreState {
             ends.push((revision.clone(), end));
         }
         if let StorePlace::Folder(folder) = &mut self.place {
-            folder.append(&parts, second)?;
+            let lost = folder.append(&parts, second)?;
+            // What was told when it was read is not said again.
+            for fault in lost.iter().filter(|fault| !self.told_faults.contains(fault)) {
+                tracing::warn!(fault, "a part of the histories could not be read when it was to be written anew, and is lost");
+            }
         }
         self.ends.extend(ends);
         Ok(())

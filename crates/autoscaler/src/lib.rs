@@ -19,6 +19,7 @@ mod metrics;
 mod pages;
 mod recorder;
 mod run_record;
+mod shelf_keeper;
 mod snapshot;
 mod stat_desk;
 mod stat_server;
@@ -30,20 +31,16 @@ use std::time::Duration;
 
 use axum::Router;
 pub use orchestration::ActivatorChoice;
-use orchestration::ControlEvent;
 use platform::Platform;
 use runtime::vital;
-use scaling::{HistoryFault, HistoryRecord, RevisionHistory};
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use vocabulary::RevisionName;
 
 use crate::api::ApiHandle;
 pub use crate::api::{page_kind, refusal};
 pub use crate::config::{AutoscalerConfig, HistorySource, RecordChoice, RecordTarget};
 use crate::event_loop::EventLoop;
-pub use crate::history_store::HistoryStore;
+pub use crate::history_store::{HistoryStore, UnclaimedHistories};
 pub use crate::metrics::AutoscalerMetrics;
 pub use crate::pages::{PageServer, metrics_router, refuse_foreign};
 use crate::snapshot::snapshots;
@@ -52,14 +49,11 @@ pub use crate::stat_server::StatServer;
 
 /// How long an autoscaler may take to end: its links are closed in milliseconds.
 const STOP_MAX: Duration = Duration::from_secs(5);
-/// Histories that wait for the event loop to take them in. A store that reads faster waits for its turn.
-const HISTORIES_MAX: usize = 16;
 
 /// A running autoscaler. Dropping it without [`Autoscaler::stop`] stops it too, but waits for nothing.
 #[derive(Debug)]
 pub struct Autoscaler {
     api: ApiHandle,
-    histories: mpsc::Sender<ControlEvent>,
     stop: CancellationToken,
     event_loop: JoinHandle<()>,
 }
@@ -75,14 +69,13 @@ impl Autoscaler {
         let stop = CancellationToken::new();
         let (writer, reader) = snapshots(config.name.clone(), config.clock);
         config.metrics.show(reader.clone());
-        let (name, (histories, restored)) = (config.name.clone(), mpsc::channel(HISTORIES_MAX));
-        let event_loop = EventLoop::new(config, &*platform, writer, restored, stop.clone());
-        let (api, checks) = ApiHandle::new(name, reader, event_loop.record_folder());
+        let name = config.name.clone();
+        let event_loop = EventLoop::new(config, &*platform, writer, stop.clone());
+        let (api, calls) = ApiHandle::new(name, reader, event_loop.record_folder());
         Self {
             api,
-            histories,
             stop,
-            event_loop: tokio::spawn(vital("the autoscaler's event loop", event_loop.run(checks))),
+            event_loop: tokio::spawn(vital("the autoscaler's event loop", event_loop.run(calls))),
         }
     }
 
@@ -96,19 +89,10 @@ impl Autoscaler {
         api::router(autoscalers.into_iter().map(|autoscaler| autoscaler.api.clone()).collect())
     }
 
-    /// Gives a revision the past that was written down for it
-    /// ([`orchestration::ControlSnapshot::history_records`]), in place of what was measured since it
-    /// appeared; a revision that the platform has not told, or that another autoscaler decides about, keeps
-    /// none. The record is read on the caller's thread.
-    pub async fn restore_history(
-        &self,
-        revision: RevisionName,
-        record: HistoryRecord,
-    ) -> Result<(), HistoryFault> {
-        let history = Box::new(RevisionHistory::restore(record)?);
-        // A loop that has ended needs no past.
-        let _ = self.histories.send(ControlEvent::HistoryRestored { revision, history }).await;
-        Ok(())
+    /// The page at which a person tells these autoscalers of a past that was measured elsewhere; see
+    /// [`api_types::DemandView`]. For a program that asks each client who it is: the past raises counts.
+    pub fn imports_of<'a>(autoscalers: impl IntoIterator<Item = &'a Self>) -> Router {
+        api::imports(autoscalers.into_iter().map(|autoscaler| autoscaler.api.clone()).collect())
     }
 
     /// Ends all links, joins every task and gives up what it owns. Pods and activators go on with what they

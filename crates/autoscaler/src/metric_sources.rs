@@ -8,6 +8,7 @@
 
 mod prometheus;
 mod query;
+mod recorded_pasts;
 mod tls;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use vocabulary::{RevisionName, SharedMap, format_duration};
 
 use self::prometheus::PrometheusServer;
 use self::query::query_of;
+pub(crate) use self::recorded_pasts::RecordedPasts;
 
 /// Rounds whose answers wait to be taken in: as many as the loop takes in one turn.
 const ROUNDS_WAITING_MAX: usize = 128;

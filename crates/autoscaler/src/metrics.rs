@@ -2,6 +2,7 @@
 //! names, plus links and evaluations.
 
 mod revision_counters;
+mod revision_demand;
 mod revision_gauges;
 mod shown_autoscalers;
 
@@ -79,6 +80,7 @@ impl AutoscalerMetrics {
         Self {
             autoscalers: page.group(|autoscalers, registry| {
                 revision_gauges::register(autoscalers, registry);
+                revision_demand::register(autoscalers, registry);
                 revision_counters::register(autoscalers, registry);
             }),
             links: page.metric("autoscaler_links", "Links that are up"),

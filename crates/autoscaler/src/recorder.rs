@@ -241,7 +241,8 @@ fn is_needed(call: &RecordEntry) -> bool {
             },
             ControlEvent::MetricsAnswered { .. }
             | ControlEvent::ZoneRead { .. }
-            | ControlEvent::HistoryRestored { .. } => false,
+            | ControlEvent::HistoryRestored { .. }
+            | ControlEvent::DemandImported { .. } => false,
         },
     }
 }

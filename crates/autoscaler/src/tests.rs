@@ -11,10 +11,10 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use link::{AcceptedLink, Acceptor, ActivatorOrder, PodOrder, Reader, RefusedLinks, Writer};
 use orchestration::{
-    ActivatorFacts, ActivatorLife, AppOutput, Entrance, Order, PlatformFact, PlatformOrder, PodFacts,
+    ActivatorFacts, ActivatorLife, AppOutput, Entrance, Fence, Order, PlatformFact, PlatformOrder, PodFacts,
     PodFailure, RevisionFacts, Subject,
 };
-use platform::{Seat, Subscription};
+use platform::{HistoryShelf, Seat, ShelfFuture, ShelvedDay, Subscription};
 use runtime::{Clock, MetricsRegistry};
 use scaling::{PodPhase, RevisionOrigin};
 use settings::{ClusterConfig, FloorCause, RevisionSettings};
@@ -23,13 +23,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 use vocabulary::{
-    ActivatorHello, ActivatorWord, Assignment, BootId, Concurrency, Epoch, HopKey, LinkVersion, Load,
+    ActivatorHello, ActivatorWord, Assignment, BootId, Bucket, Concurrency, Epoch, HopKey, LinkVersion, Load,
     Ownership, PodCount, PodExits, PodHello, PodName, PodState, PodWord, PresentCount, ReplicaName,
     RequestTimeouts, RevisionLoad, RevisionName, Routing, Sample, Timestamp, Version,
 };
 
 use super::*;
-use crate::api_types::{ApiError, ProblemList, RevisionDetail, RevisionList, SeriesView};
+use crate::api_types::{ApiError, DemandView, ProblemList, RevisionDetail, RevisionList, SeriesView};
 
 /// Nothing here takes longer; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,6 +45,35 @@ struct FakePlatform {
     commands: mpsc::Sender<Order>,
     renew_every: Option<Duration>,
     renewals: Arc<AtomicUsize>,
+    shelf: Option<Arc<MemoryShelf>>,
+}
+
+/// A shelf that keeps what it is given.
+#[derive(Default)]
+struct MemoryShelf(Mutex<BTreeMap<u64, ShelvedDay>>);
+
+impl HistoryShelf for MemoryShelf {
+    fn piece_bytes_max(&self) -> usize {
+        1 << 20
+    }
+
+    fn read(&self, _bucket: Bucket) -> ShelfFuture<'_, Vec<ShelvedDay>> {
+        let days = self.0.lock().unwrap().values().cloned().collect();
+        Box::pin(std::future::ready(Ok(days)))
+    }
+
+    fn write(&self, _fence: Fence, day: ShelvedDay) -> ShelfFuture<'_, ()> {
+        self.0.lock().unwrap().insert(day.day, day);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// What a world has that others have not.
+#[derive(Default)]
+struct WorldExtras {
+    renew_every: Option<Duration>,
+    history: Option<HistorySource>,
+    shelf: Option<Arc<MemoryShelf>>,
 }
 
 impl Platform for FakePlatform {
@@ -53,6 +82,10 @@ impl Platform for FakePlatform {
         let facts = self.facts.lock().unwrap().take().expect("one subscription per platform");
         let seat = FakeSeat { commands: self.commands.clone(), renewals: Arc::clone(&self.renewals) };
         Subscription { facts, seat: Box::new(seat), renew_every: self.renew_every }
+    }
+
+    fn history_shelf(&self) -> Option<Arc<dyn HistoryShelf>> {
+        Some(Arc::<MemoryShelf>::clone(self.shelf.as_ref()?))
     }
 }
 
@@ -80,10 +113,11 @@ struct World {
 
 impl World {
     fn start(epoch: u64) -> Self {
-        Self::start_leased(epoch, None)
+        Self::start_with(epoch, WorldExtras::default())
     }
 
-    fn start_leased(epoch: u64, renew_every: Option<Duration>) -> Self {
+    fn start_with(epoch: u64, extras: WorldExtras) -> Self {
+        let WorldExtras { renew_every, history, shelf } = extras;
         let (facts, receiver) = mpsc::channel(1024);
         let (orders, commands) = mpsc::channel(1024);
         let renewals = Arc::<AtomicUsize>::default();
@@ -92,6 +126,7 @@ impl World {
             commands: orders,
             renew_every,
             renewals: Arc::clone(&renewals),
+            shelf,
         });
         let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
         facts
@@ -105,7 +140,7 @@ impl World {
             choice: ActivatorChoice::All,
             record: RecordChoice::Nowhere,
             stats: StatDesk::default(),
-            history: None,
+            history,
         };
         Self { autoscaler: Autoscaler::start(config, platform), facts, commands, renewals }
     }
@@ -795,13 +830,19 @@ fn steady_revision(min_scale: u32) -> RevisionFacts {
 /// Three pods at exactly the load that needs three, and a path that stays direct.
 async fn steady_world(epoch: u64, pods: &[SteadyPod]) -> World {
     let world = World::start(epoch);
-    world.say(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
-    world.say(PlatformFact::RevisionChanged(Arc::new(steady_revision(0)))).await;
-    let pods = pods.iter().map(|pod| pod.facts.clone()).collect();
-    world.say(PlatformFact::PodsChanged { revision: name(), pods }).await;
-    world.say(PlatformFact::ActivatorsChanged(Vec::new())).await;
-    world.say(PlatformFact::Synced).await;
+    world.tell_steady(pods).await;
     world
+}
+
+impl World {
+    async fn tell_steady(&self, pods: &[SteadyPod]) {
+        self.say(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
+        self.say(PlatformFact::RevisionChanged(Arc::new(steady_revision(0)))).await;
+        let pods = pods.iter().map(|pod| pod.facts.clone()).collect();
+        self.say(PlatformFact::PodsChanged { revision: name(), pods }).await;
+        self.say(PlatformFact::ActivatorsChanged(Vec::new())).await;
+        self.say(PlatformFact::Synced).await;
+    }
 }
 
 async fn three_steady_pods() -> Vec<SteadyPod> {
@@ -910,31 +951,77 @@ async fn neither_a_stalled_link_nor_a_cut_one_scales_down() {
     world.autoscaler.stop().await;
 }
 
-/// How many of the last 900 seconds the API knows.
-async fn known_seconds(world: &World) -> usize {
-    let (_, body) = world.get("/v1/revisions/default/service/hello/series?range=15m").await;
+/// How many seconds, minutes or hours of this range the API knows.
+async fn known_spans(world: &World, range: &str) -> usize {
+    let (_, body) = world.get(&format!("/v1/revisions/default/service/hello/series?range={range}")).await;
     let series: SeriesView = serde_json::from_slice(&body).unwrap();
     series.seconds.iter().flatten().count()
+}
+
+/// A store in memory, with what stands in it.
+fn source_of(store: &HistoryStore) -> HistorySource {
+    let mut read = UnclaimedHistories::default();
+    read.extend(store.read().histories);
+    HistorySource { store: store.clone(), read }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_restored_history_is_the_past_that_the_api_shows() {
     let pods = three_steady_pods().await;
-    let mut world = steady_world(1, &pods).await;
-    world.pass(Duration::from_secs(50)).await;
-    let before = known_seconds(&world).await;
-    let reader = world.autoscaler.api.snapshots.clone();
-    let latest = reader.latest().expect("the loop turns");
-    let mut records = latest.control.history_records(reader.now());
-    let (_, record) = records.next().expect("the revision was used");
-    world.autoscaler.stop().await;
-    let mut world = steady_world(2, &pods).await;
-    world.pass(Duration::from_secs(5)).await;
-    let without = known_seconds(&world).await;
-    world.autoscaler.restore_history(name(), record).await.expect("it was just written");
-    world.pass(Duration::from_secs(5)).await;
-    let after = known_seconds(&world).await;
-    assert!(before >= 40 && without < 10 && after >= before, "{before}, then {without}, then {after}");
+    let store = HistoryStore::in_memory();
+    let mut known = Vec::new();
+    for (epoch, seconds) in [(1, 50), (2, 5)] {
+        let extras = WorldExtras { history: Some(source_of(&store)), ..WorldExtras::default() };
+        let mut world = World::start_with(epoch, extras);
+        world.tell_steady(&pods).await;
+        world.pass(Duration::from_secs(seconds)).await;
+        known.push(known_spans(&world, "15m").await);
+        world.autoscaler.stop().await;
+    }
+    assert!(known[0] >= 40 && known[1] >= known[0], "{known:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_goes_on_with_the_minutes_that_the_one_before_left_on_the_platforms_shelf() {
+    let pods = three_steady_pods().await;
+    let shelf = Arc::<MemoryShelf>::default();
+    let mut known = Vec::new();
+    for (epoch, seconds) in [(1, 130), (2, 5)] {
+        let extras = WorldExtras { shelf: Some(Arc::clone(&shelf)), ..WorldExtras::default() };
+        let mut world = World::start_with(epoch, extras);
+        world.tell_steady(&pods).await;
+        world.pass(Duration::from_secs(seconds)).await;
+        known.push(known_spans(&world, "24h").await);
+        world.autoscaler.stop().await;
+    }
+    assert!(known[0] >= 2 && known[1] >= known[0], "{known:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_past_that_a_person_tells_of_is_remembered_where_prediction_reads_it() {
+    let page = "/v1/revisions/default/service/hello/demand";
+    let mut world = World::start(1);
+    world.begin(1, Vec::new(), &[]).await;
+    world.pass(Duration::from_secs(2)).await;
+    let told = r#"{"version": 1, "name": "a/b/c", "metric": "concurrency", "first_ms_ago": 600000, "minutes": [[1, 2], null, [3, 3]]}"#;
+    let tell = async |world: &World| {
+        let request = Request::builder().method("PUT").uri(page).header("content-type", "application/json");
+        let request = request.body(Body::from(told)).unwrap();
+        let imports = Autoscaler::imports_of([&world.autoscaler]);
+        soon("an answer", imports.oneshot(request)).await.unwrap().status()
+    };
+    assert_eq!(tell(&world).await, StatusCode::CONFLICT, "prediction is off");
+    let annotations = BTreeMap::from([("ebb.dev/prediction".to_owned(), "observe".to_owned())]);
+    let settings = RevisionSettings::read(&annotations, &ClusterConfig::default(), None).unwrap().value;
+    let predicted = RevisionFacts { settings, ..RevisionFacts::clone(&revision(1)) };
+    world.say(PlatformFact::RevisionChanged(Arc::new(predicted))).await;
+    world.pass(Duration::from_secs(2)).await;
+    assert_eq!(tell(&world).await, StatusCode::OK);
+    world.pass(Duration::from_secs(2)).await;
+    let (_, body) = world.get(page).await;
+    let known: DemandView = serde_json::from_slice(&body).unwrap();
+    assert_eq!(known.minutes.iter().flatten().count(), 2, "{known:?}");
+    assert!((540_000..=660_000).contains(&known.first_ms_ago), "{known:?}");
     world.autoscaler.stop().await;
 }
 
@@ -942,7 +1029,7 @@ async fn a_restored_history_is_the_past_that_the_api_shows() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_renewed_by_the_loop_itself_and_only_where_another_owner_could_have_it() {
     for (renew_every, expected) in [(Some(Duration::from_secs(5)), 6), (None, 0)] {
-        let world = World::start_leased(1, renew_every);
+        let world = World::start_with(1, WorldExtras { renew_every, ..WorldExtras::default() });
         tokio::time::sleep(Duration::from_secs(32)).await;
         assert_eq!(world.renewals.load(Ordering::Relaxed), expected, "{renew_every:?}");
         world.autoscaler.stop().await;

@@ -1,6 +1,7 @@
 //! What the API shows, made of a snapshot. Ages count from the moment at which it is read.
 
 mod decisions;
+mod demand;
 mod forecast;
 mod ledger;
 mod pods;
@@ -22,6 +23,7 @@ use crate::api_types::{
 use crate::metric_sources::AskedMetric;
 use crate::snapshot::Snapshot;
 use decisions::decision_views;
+pub(crate) use demand::{DemandRefusal, demand, told_demand};
 pub(crate) use forecast::forecast;
 pub(crate) use ledger::ledger;
 use pods::{ended_pod_view, failure_view, kill_view, pod_view};

@@ -73,6 +73,8 @@ pub(crate) const PAUSED: &str = "Paused";
 pub(crate) const OTHER_AUTOSCALER: &str = "OtherAutoscaler";
 /// A Service wants each client to stay with a pod.
 pub(crate) const SESSION_AFFINITY: &str = "SessionAffinity";
+/// What was measured would not outlive its owner.
+pub(crate) const HISTORIES_NOT_KEPT: &str = "HistoriesNotKept";
 /// A program of ours ended because a part of it failed: a bug.
 pub(crate) const PART_FAILED: &str = "PartFailed";
 /// The pods of a workload fail time and again, so requests are refused.

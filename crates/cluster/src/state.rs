@@ -73,6 +73,8 @@ pub enum ClusterEvent {
         /// How many activators are to serve the revision.
         activators: PodCount,
     },
+    /// Histories of revisions were kept where they outlive this autoscaler; or not, and why.
+    HistoriesKept(Result<(), String>),
 }
 
 /// A change of what the shell has to watch.
@@ -184,6 +186,7 @@ impl ClusterState {
             ClusterEvent::OrderReplaced(seat, order) => {
                 self.order_ended((seat, order), OrderOutcome::Superseded);
             }
+            ClusterEvent::HistoriesKept(kept) => self.index.put_histories(kept.err()),
         }
     }
 

@@ -29,7 +29,7 @@ pub(crate) use simulation::{
     LengthOptions, ScenarioOptions, SimulateArguments, SimulateOptions, SimulationOrder, VariantOption,
     WaitObjective, WaitQuantile,
 };
-use values::{duration, gateway_name};
+use values::{duration, gateway_name, positive_duration, utc_instant};
 pub(crate) use values::{GatewayName, TakeOverTarget, TokenGroup};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
@@ -275,7 +275,31 @@ pub(crate) struct ForecastOptions {
     /// namespace/kind/name, or any unambiguous suffix of it.
     pub(crate) revision: String,
     #[command(flatten)]
+    pub(crate) past: PastFileOptions,
+    #[command(flatten)]
     pub(crate) target: AutoscalerArguments,
+}
+
+/// The past demand of a revision as a file.
+#[derive(Debug, Args)]
+pub(crate) struct PastFileOptions {
+    /// Take in the past of the revision from this file, whose lines are those of a load of `ebb simulate`:
+    /// requests, or counts by the bin (docs/tasks/predict.md). For an `ebb up` on this machine.
+    #[arg(long, value_name = "FILE", conflicts_with = "export")]
+    pub(crate) import: Option<String>,
+    /// Print the demand that is remembered, in the form that --import reads and `ebb simulate` serves.
+    #[arg(long)]
+    pub(crate) export: bool,
+    /// When the file begins, by UTC: 2026-11-27T00:00. A line `# begins TIME` of the file says the same.
+    #[arg(long, value_name = "TIME", requires = "import", value_parser = utc_instant)]
+    pub(crate) begins: Option<Duration>,
+    /// The span that each line counts; without it each line is one request. The same as `# bin 1m`.
+    #[arg(long, value_name = "DURATION", requires = "import", value_parser = duration)]
+    pub(crate) bin: Option<Duration>,
+    /// How long a request takes, for a revision that is scaled by requests in flight. The same as
+    /// `# service-time 100ms`, which --export writes.
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
+    pub(crate) service_time: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use autoscaler::api_types::ApiError;
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, HOST};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
@@ -53,10 +53,23 @@ impl UpClient {
         })
     }
 
+    /// `PUT path` with this JSON; the answer is read as JSON.
+    pub(crate) async fn put<Answer: DeserializeOwned>(&self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        let body = self.answer(UpQuestion { method: Method::PUT, path, body }).await?;
+        serde_json::from_slice(&body).with_context(|| {
+            format!("{}{path} answered something else than this version of ebb expects", self.url)
+        })
+    }
+
     /// One request; anything but success is an error with the text of the answer.
     pub(crate) async fn ask(&self, method: Method, path: &str) -> anyhow::Result<Bytes> {
+        self.answer(UpQuestion::without_body(method, path)).await
+    }
+
+    async fn answer(&self, question: UpQuestion<'_>) -> anyhow::Result<Bytes> {
+        let path = question.path;
         let answer = async {
-            let body = self.open(method, path).await?;
+            let body = self.open(question).await?;
             whole(body).await.with_context(|| format!("asking {}{path}", self.url))
         };
         tokio::time::timeout(PATIENCE, answer)
@@ -71,7 +84,7 @@ impl UpClient {
         mut take: impl FnMut(&str) -> anyhow::Result<()>,
     ) -> anyhow::Result<StreamEnd> {
         let mut begun = Vec::new();
-        let mut body = self.open(Method::GET, path).await?;
+        let mut body = self.open(UpQuestion::without_body(Method::GET, path)).await?;
         while let Some(frame) = body.frame().await {
             // The program at the other end has ended, or the way to it.
             let Ok(frame) = frame else { return Ok(StreamEnd::CutShort) };
@@ -100,14 +113,14 @@ impl UpClient {
     }
 
     /// The body of a successful answer.
-    async fn open(&self, method: Method, path: &str) -> anyhow::Result<Incoming> {
+    async fn open(&self, question: UpQuestion<'_>) -> anyhow::Result<Incoming> {
         let mut connection = ApiConnection::to(&self.url).await?;
         let (token, problem) = match self.token(&mut connection).await? {
             TokenSearch::Found(token) => (Some(token), None),
             TokenSearch::Nothing => (None, None),
             TokenSearch::Unusable(why) => (None, Some(why)),
         };
-        let response = connection.send((method, path), token).await?;
+        let response = connection.send(question, token).await?;
         let is_refused = response.status() == StatusCode::UNAUTHORIZED;
         match (success(response).await, problem) {
             (Err(error), Some(problem)) if is_refused => bail!("{error:#}; {problem}"),
@@ -125,7 +138,7 @@ impl UpClient {
         if let Some(file) = &self.token_file {
             return read_chosen_file(file).map(TokenSearch::Found);
         }
-        let response = connection.send((Method::GET, TOKEN_PATH), None).await?;
+        let response = connection.send(UpQuestion::without_body(Method::GET, TOKEN_PATH), None).await?;
         let body = whole(response.into_body()).await?;
         // An ebb from before tokens says that there is no such page.
         let named = serde_json::from_slice::<TokenAnswer>(&body).ok().and_then(|answer| answer.token_file);
@@ -161,9 +174,23 @@ enum TokenSearch {
     Unusable(String),
 }
 
+/// What an API is asked.
+struct UpQuestion<'a> {
+    method: Method,
+    path: &'a str,
+    /// The JSON to be sent, or nothing.
+    body: Bytes,
+}
+
+impl<'a> UpQuestion<'a> {
+    fn without_body(method: Method, path: &'a str) -> Self {
+        Self { method, path, body: Bytes::new() }
+    }
+}
+
 /// A connection to one process, for one request after another.
 struct ApiConnection {
-    sender: SendRequest<Empty<Bytes>>,
+    sender: SendRequest<Full<Bytes>>,
     host: String,
     /// `None` where it is no connection of this machine's own.
     ends: Option<ApiConnectionEnds>,
@@ -203,14 +230,18 @@ impl ApiConnection {
 
     async fn send(
         &mut self,
-        (method, path): (Method, &str),
+        question: UpQuestion<'_>,
         token: Option<ApiToken>,
     ) -> anyhow::Result<Response<Incoming>> {
+        let UpQuestion { method, path, body } = question;
         let mut request = Request::builder().method(method).uri(path).header(HOST, &self.host);
+        if !body.is_empty() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, format!("Bearer {}", token.expose()));
         }
-        let request = request.body(Empty::<Bytes>::new())?;
+        let request = request.body(Full::new(body))?;
         let asking = || format!("asking {}{path}", self.host);
         self.sender.ready().await.with_context(asking)?;
         self.sender.send_request(request).await.with_context(asking)
@@ -219,7 +250,7 @@ impl ApiConnection {
 
 /// A page that needs no token, such as a pod's metrics.
 pub(crate) async fn page(address: &str, path: &str) -> anyhow::Result<Bytes> {
-    let response = ApiConnection::to(address).await?.send((Method::GET, path), None).await?;
+    let response = ApiConnection::to(address).await?.send(UpQuestion::without_body(Method::GET, path), None).await?;
     whole(success(response).await?).await
 }
 
@@ -227,8 +258,9 @@ pub(crate) async fn page(address: &str, path: &str) -> anyhow::Result<Bytes> {
 pub(crate) async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     host: &str,
-    question: (Method, &str),
+    (method, path): (Method, &str),
 ) -> anyhow::Result<Incoming> {
+    let question = UpQuestion::without_body(method, path);
     success(ApiConnection::over(stream, host).await?.send(question, None).await?).await
 }
 

@@ -1,5 +1,8 @@
 //! `ebb forecast`: what is expected of a revision in the next 24 hours, which rule is in force, and what the
-//! last seven days were with prediction and without.
+//! last seven days were with prediction and without; and the past that this follows from, as a file.
+
+mod past_file;
+mod transfer;
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -17,17 +20,30 @@ use crate::output::{self, span};
 const BAR: u32 = 40;
 
 pub(crate) fn run(options: &ForecastOptions) -> anyhow::Result<ExitCode> {
-    let forecast: ForecastView = crate::up::runtime()?.block_on(async {
+    crate::up::runtime()?.block_on(async {
         let api = AutoscalerApi::find(&options.target).await?;
         let list = api.revisions().await?;
         let name = &choose(&list, &options.revision)?.name;
-        api.get(&format!("/v1/revisions/{name}/forecast")).await
+        if options.past.export {
+            let file = transfer::export(&api, name, &options.past).await?;
+            output::print_line(file.trim_end())
+        } else if let Some(file) = &options.past.import {
+            let minutes = transfer::import(&api, name, &options.past, file).await?;
+            output::print_line(&format!(
+                "{name} remembers {minutes} measured minutes more; a rule may be in force from the next hour on"
+            ))
+        } else {
+            show(&api.get(&format!("/v1/revisions/{name}/forecast")).await?, options.target.output)
+        }
     })?;
-    match options.target.output {
-        OutputFormat::Json => output::print_json(&forecast)?,
-        OutputFormat::Table | OutputFormat::Wide => output::print_shown(text(&forecast).trim_end())?,
-    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn show(forecast: &ForecastView, format: OutputFormat) -> anyhow::Result<()> {
+    match format {
+        OutputFormat::Json => output::print_json(forecast),
+        OutputFormat::Table | OutputFormat::Wide => output::print_shown(text(forecast).trim_end()),
+    }
 }
 
 fn text(forecast: &ForecastView) -> String {

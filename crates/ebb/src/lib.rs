@@ -37,6 +37,7 @@ mod shadow;
 mod simulate;
 mod token;
 mod up;
+mod utc_time;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

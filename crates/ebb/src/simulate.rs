@@ -4,7 +4,7 @@ mod chart;
 mod differences;
 mod document;
 mod inputs;
-mod load_files;
+pub(crate) mod load_files;
 mod objective;
 mod outcome;
 mod page;

@@ -4,8 +4,6 @@ use crate::budget::BudgetShare;
 use crate::replay::ReplayTotals;
 use crate::rule::RuleNumber;
 
-/// A rule has to save this part of what was late.
-const SAVED_MIN: f64 = 0.1;
 /// Less than this part of the demand is not worth a forecast.
 const LATE_MIN: f64 = 1e-5;
 /// A rule that saves this part of the best saving does as well.
@@ -41,6 +39,9 @@ struct RuleCandidate {
 }
 
 impl RuleChoice {
+    /// A rule has to save this part of what was late.
+    pub const SAVED_MIN: f64 = 0.1;
+
     /// No rule is in force, and nothing was replayed yet.
     pub(crate) const NONE: Self = Self { rule: RuleNumber::NONE, late: 0.0, saved_max: 0.0 };
 
@@ -58,11 +59,11 @@ impl RuleChoice {
         };
         let best = within().map(|candidate| candidate.saved).fold(0.0, f64::max);
         let saved_max = if late > 0.0 { best / late } else { 0.0 };
-        if late <= LATE_MIN * totals.demand || best < SAVED_MIN * late {
+        if late <= LATE_MIN * totals.demand || best < Self::SAVED_MIN * late {
             return Self { rule: RuleNumber::NONE, late, saved_max };
         }
         let admissible = within()
-            .filter(|candidate| candidate.saved >= SAVED_MIN * late && candidate.saved >= NEARLY_BEST * best);
+            .filter(|candidate| candidate.saved >= (Self::SAVED_MIN * late).max(NEARLY_BEST * best));
         // Of equal costs the first stays.
         let cheapest = admissible.min_by_key(|candidate| (candidate.extra, candidate.number));
         Self { rule: cheapest.map_or(RuleNumber::NONE, |candidate| candidate.number), late, saved_max }

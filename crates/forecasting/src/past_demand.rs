@@ -46,6 +46,14 @@ impl DemandMinutes {
         }));
     }
 
+    /// Each minute since 1970 that was observed, with its demand.
+    pub fn observed(&self) -> impl Iterator<Item = (u64, MinuteDemand)> {
+        (self.first..).zip(&self.codes).filter_map(|(minute, codes)| {
+            let [mean, maximum] = codes.map(DemandCode::demand);
+            Some((minute, MinuteDemand { mean: mean?, maximum: maximum? }))
+        })
+    }
+
     /// The minute since 1970 that is added next.
     pub fn next_minute(&self) -> u64 {
         self.first.saturating_add(u64::try_from(self.codes.len()).unwrap_or(u64::MAX))

@@ -152,6 +152,16 @@ impl RulePeriod {
             Self::Week => 2,
         }
     }
+
+    /// The minutes of demand without which no rule that looks back so far asks for pods.
+    pub fn minutes_needed(self) -> u64 {
+        let minutes = match self {
+            Self::Hour => 60,
+            Self::Day => 24 * 60,
+            Self::Week => 7 * 24 * 60,
+        };
+        u64::try_from(self.known_min()).unwrap_or(u64::MAX).saturating_mul(minutes)
+    }
 }
 
 impl fmt::Display for RulePeriod {
@@ -211,6 +221,10 @@ mod tests {
         assert_eq!(
             [RulePeriod::Day, RulePeriod::Week, RulePeriod::Hour].map(RulePeriod::known_min),
             [3, 2, 3]
+        );
+        assert_eq!(
+            [RulePeriod::Day, RulePeriod::Week, RulePeriod::Hour].map(RulePeriod::minutes_needed),
+            [3 * 24 * 60, 14 * 24 * 60, 180]
         );
     }
 }

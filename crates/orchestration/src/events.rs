@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forecasting::ZoneOffsets;
 use scaling::hpa::MetricAnswers;
-use scaling::{Decision, RevisionHistory};
+use scaling::{Decision, DemandDays, RevisionHistory};
 use settings::hpa::HpaScaling;
 use vocabulary::{
     ActivatorWord, Assignment, Bucket, LinkAddress, Ownership, PodName, PodSettings, PodWord, ReplicaName,
@@ -73,6 +73,14 @@ pub enum ControlEvent {
         revision: RevisionName,
         /// The history until it was written down; the time since then stays a gap.
         history: Box<RevisionHistory>,
+    },
+    /// A person told of demand that was measured elsewhere. About a revision that is not known, or is another
+    /// owner's, it is ignored.
+    DemandImported {
+        /// The revision whose demand it is taken to have been.
+        revision: RevisionName,
+        /// The demand by the minute, up to now.
+        demand: Arc<DemandDays>,
     },
 }
 

@@ -59,6 +59,11 @@ impl Orchestrator {
                     state.tell(scaling::Event::HistoryRestored { revision, history }, now);
                 }
             }
+            ControlEvent::DemandImported { revision, demand } => {
+                if let Some(revision) = state.registry.revision_id(&revision) {
+                    state.tell(scaling::Event::DemandImported { revision, demand }, now);
+                }
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use scaling::hpa::HpaReport;
 use scaling::{
-    Decision, ForecastReport, HistoryRecord, PublishedHistory, RevisionLedger, RevisionStatus, Series,
-    SeriesRange,
+    Decision, DemandDays, ForecastReport, HistoryRecord, PublishedHistory, RevisionLedger, RevisionStatus,
+    Series, SeriesRange,
 };
 use settings::{HourlyPrice, ScalingSpec};
 use vocabulary::{LateBytes, PodCount, PodName, PodState, RevisionName, Timestamp};
@@ -215,6 +215,12 @@ impl<'a> RevisionView<'a> {
         let history = self.decided.history.as_ref();
         let minute = history.map_or(0, |history| history.second_at(self.now) / 60);
         self.decided.forecast.as_ref()?.report(history.and_then(PublishedHistory::demand), minute)
+    }
+
+    /// The demand that is kept for a forecast, and the second since 1970 that runs.
+    pub fn demand(&self) -> Option<(&DemandDays, u64)> {
+        let history = self.decided.history.as_ref()?;
+        Some((history.demand()?, history.second_at(self.now)))
     }
 
     /// The first minute since 1970 whose demand is known for a forecast, and the one that runs.

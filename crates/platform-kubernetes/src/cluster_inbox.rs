@@ -35,6 +35,8 @@ pub(crate) struct ClusterInboxContents {
     pub(crate) decided: BTreeMap<RevisionName, ShownDecision>,
     /// Questions of class hpa for the pods of a revision; at most two are under way for each revision.
     pub(crate) target_queries: Vec<(RevisionName, oneshot::Sender<Option<TargetRecord>>)>,
+    /// Whether histories are kept, and if not, why.
+    pub(crate) histories: Option<Result<(), String>>,
 }
 
 /// What was decided about a revision, as far as its objects say it.

@@ -18,6 +18,7 @@
 mod clocks;
 mod cluster_inbox;
 mod connection;
+mod history_shelf;
 mod knative;
 mod metric_apis;
 mod observation;
@@ -33,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cluster::knative::holder_identity;
 use cluster::{ClusterState, ClusterStateConfig, Installation, SeatNumber};
 use kube::Client;
-use platform::{MetricSource, Platform, Subscription};
+use platform::{HistoryShelf, MetricSource, Platform, Subscription};
 use runtime::{Clock, vital};
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
@@ -41,6 +42,7 @@ use vocabulary::ReplicaName;
 
 use crate::clocks::wall_seconds;
 use crate::cluster_inbox::{ClusterInbox, KubernetesSeat, NewSeat};
+use crate::history_shelf::ConfigMapShelf;
 pub use crate::knative::{KnativePlace, KnativeRefusal};
 use crate::metric_apis::MetricApis;
 pub use crate::observation::ObservedTarget;
@@ -102,6 +104,7 @@ pub enum StartError {
 pub struct KubernetesPlatform {
     inbox: Arc<ClusterInbox>,
     metric_apis: Arc<MetricApis>,
+    history_shelf: Arc<ConfigMapShelf>,
     seats_taken: AtomicU64,
     certificates: watch::Receiver<LinkCertificates>,
     /// Whether what is decided about a revision stands in one of its objects.
@@ -134,6 +137,7 @@ impl KubernetesPlatform {
         let (rights, pod_rights) = (Arc::default(), Arc::default());
         let shown_pods = watch::Sender::new(None);
         let requests = Requests { client, namespace, clock, rights, pod_rights, shown_pods };
+        let history_shelf = Arc::new(ConfigMapShelf::new(requests.clone(), Arc::clone(&inbox)));
         // By the name of its holder Knative's other programs know whose a Lease is.
         let holder = match &knative {
             None => name.clone(),
@@ -145,7 +149,7 @@ impl KubernetesPlatform {
         tokio::spawn(vital("the platform's task", task.run(news)));
         let shows_decisions = knative.is_some();
         let seats_taken = AtomicU64::default();
-        Ok(Arc::new(Self { inbox, metric_apis, seats_taken, certificates, shows_decisions }))
+        Ok(Arc::new(Self { inbox, metric_apis, history_shelf, seats_taken, certificates, shows_decisions }))
     }
 
     /// The certificates that an autoscaler shows on links, now and after each renewal.
@@ -173,6 +177,10 @@ impl Platform for KubernetesPlatform {
             }),
             renew_every: Some(cluster::RENEW_EVERY),
         }
+    }
+
+    fn history_shelf(&self) -> Option<Arc<dyn HistoryShelf>> {
+        Some(Arc::<ConfigMapShelf>::clone(&self.history_shelf))
     }
 
     fn metric_source(&self) -> Option<Arc<dyn MetricSource>> {

@@ -61,7 +61,7 @@ impl Requests {
         right.is_some_and(|right| right.until > now && right.epoch == fence.epoch)
     }
 
-    async fn fenced<Answer>(
+    pub(crate) async fn fenced<Answer>(
         &self,
         fence: Fence,
         request: impl Future<Output = Result<Answer, kube::Error>>,
@@ -184,7 +184,7 @@ fn done(present: &Scale) -> ScaleAnswer {
 }
 
 /// Of a request that creates or replaces: which fields are ours.
-fn post_parameters() -> PostParams {
+pub(crate) fn post_parameters() -> PostParams {
     PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() }
 }
 

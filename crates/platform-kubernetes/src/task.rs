@@ -152,6 +152,9 @@ impl ClusterTask {
         for (seat, order) in left.desk.into_orders() {
             self.state.handle(ClusterEvent::OrderGiven(seat, order), moment);
         }
+        if let Some(kept) = left.histories {
+            self.state.handle(ClusterEvent::HistoriesKept(kept), moment);
+        }
         for (revision, reply) in left.target_queries {
             // The metric source may have stopped waiting for the reply.
             let _ = reply.send(self.state.target(&revision));

@@ -2,6 +2,7 @@
 //! which objects are disturbed, and what people are told.
 
 mod custom;
+mod histories;
 mod knative;
 mod pace;
 mod server;
@@ -35,7 +36,7 @@ struct Laboratory {
     fence: Fence,
     orders: u64,
     /// It goes with its seat.
-    _platform: Arc<KubernetesPlatform>,
+    platform: Arc<KubernetesPlatform>,
 }
 
 fn revision(name: &str) -> RevisionName {
@@ -93,7 +94,7 @@ impl Laboratory {
         let platform = platform_at(&server).await.expect("it starts");
         let Subscription { facts, seat, .. } = platform.subscribe(&ReplicaName::new("autoscaler-1"));
         let fence = Fence { bucket: Bucket(0), epoch: vocabulary::Epoch(0) };
-        let mut laboratory = Self { server, facts, seat, fence, orders: 0, _platform: platform };
+        let mut laboratory = Self { server, facts, seat, fence, orders: 0, platform };
         let owned = laboratory.wait("everything is owned", |fact| {
             let PlatformFact::OwnershipChanged(ownership) = fact else { return None };
             ownership.epochs.get(&Bucket(0)).copied()

@@ -5,6 +5,7 @@
 //! Several autoscalers may share a platform. Each has a seat there, and each bucket of revisions is one
 //! seat's at a time: a lease, which the task that decides renews itself, so that one that hangs loses it.
 
+mod history_shelf;
 mod metrics;
 mod order_desk;
 
@@ -15,6 +16,7 @@ use scaling::Decision;
 use tokio::sync::mpsc;
 use vocabulary::{ReplicaName, RevisionName};
 
+pub use crate::history_shelf::{HistoryShelf, ShelfFault, ShelfFuture, ShelvedDay};
 pub use crate::metrics::{MetricAnswer, MetricFuture, MetricQuestion, MetricReply, MetricSource};
 pub use crate::order_desk::OrderDesk;
 pub use orchestration::{PlatformFact, PlatformOrder};
@@ -24,6 +26,11 @@ pub trait Platform: Send + Sync + 'static {
     /// Takes a seat for this autoscaler. One that it had before is lost (the autoscaler was rebuilt):
     /// each later order from there is refused.
     fn subscribe(&self, owner: &ReplicaName) -> Subscription;
+
+    /// Where histories of revisions outlive autoscalers; `None` where the platform keeps none.
+    fn history_shelf(&self) -> Option<Arc<dyn HistoryShelf>> {
+        None
+    }
 
     /// The source of metrics that pods do not report; `None` where there is none.
     fn metric_source(&self) -> Option<Arc<dyn MetricSource>> {

@@ -6,19 +6,18 @@ use bytes::BytesMut;
 use forecasting::ZoneOffsets;
 use link::Message;
 use orchestration::{ControlEvent, LinkId, OrderId};
-use scaling::{HistoryRecord, RevisionHistory};
 use vocabulary::{ActivatorWord, PodCount, PodWord, TimeZoneName};
 
 use crate::entry::RecordInput;
 use crate::frame_fault::FrameFault;
 use crate::header::SegmentHeader;
-use crate::keyframe_histories::history_out;
+use crate::history_frames::{demand_in, demand_out, history_in, history_out};
 use crate::outcome::CommandOutcome;
 use crate::rereading::SettingsRereader;
 use crate::secrets::SecretHasher;
 use crate::wire::proto::{
-    FrameBody, GivenOrderMessage, HistoryMessage, KeyframeMessage, OutcomeMessage, WantedCountMessage,
-    WordMessage, ZoneChangeMessage, ZoneMessage,
+    FrameBody, GivenOrderMessage, KeyframeMessage, OutcomeMessage, WantedCountMessage, WordMessage,
+    ZoneChangeMessage, ZoneMessage,
 };
 use crate::wire::shared_proto::NothingMessage;
 use crate::wire::{
@@ -64,6 +63,9 @@ fn event_out(event: &ControlEvent, secrets: &SecretHasher) -> FrameBody {
         ControlEvent::HistoryRestored { revision, history } => {
             FrameBody::HistoryRestored(history_out(revision, &history.export()))
         }
+        ControlEvent::DemandImported { revision, demand } => {
+            FrameBody::DemandImported(demand_out(revision, demand))
+        }
     }
 }
 
@@ -97,7 +99,8 @@ pub(crate) fn content_in(
             ControlEvent::WallClockRead { since_epoch: Duration::from_nanos(since_epoch) }
         }
         Some(FrameBody::ZoneRead(message)) => zone_in(&message),
-        Some(FrameBody::HistoryRestored(history)) => history_in(&history)?,
+        Some(FrameBody::HistoryRestored(message)) => history_in(&message)?,
+        Some(FrameBody::DemandImported(message)) => demand_in(&message)?,
     };
     Ok(FrameContent::Event(Box::new(event)))
 }
@@ -129,18 +132,6 @@ pub(crate) fn word_in<Word: Message>(bytes: &[u8]) -> Result<Word, FrameFault> {
         problem: format!("is refused by its link: {error}"),
     };
     Word::decode(bytes).map_err(bad)
-}
-
-/// The history that a record holds, as an event.
-pub(crate) fn history_in(message: &HistoryMessage) -> Result<ControlEvent, FrameFault> {
-    let bad = |problem: String| FrameFault::BadValue { field: "a history", problem };
-    let record: HistoryRecord = serde_json::from_slice(&message.history)
-        .map_err(|error| bad(format!("is no record of one: {error}")))?;
-    let history = RevisionHistory::restore(record).map_err(|fault| bad(format!("is refused: {fault}")))?;
-    Ok(ControlEvent::HistoryRestored {
-        revision: revision_name(&message.revision)?,
-        history: Box::new(history),
-    })
 }
 
 /// The outcome of a call, as a record holds it; `None` where no command came out.

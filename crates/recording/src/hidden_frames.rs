@@ -65,7 +65,9 @@ impl FrameHiding {
             },
             FrameBody::Fact(fact) => self.hide_fact(fact),
             FrameBody::MetricsAnswered(answers) => self.hide_revision(&mut answers.revision),
-            FrameBody::HistoryRestored(history) => self.hide_revision(&mut history.revision),
+            FrameBody::HistoryRestored(history) | FrameBody::DemandImported(history) => {
+                self.hide_revision(&mut history.revision);
+            }
             FrameBody::Header(header) => self.hide_text(&mut header.owner),
             FrameBody::Keyframe(keyframe) => self.hide_keyframe(keyframe),
             FrameBody::WallClock(_) | FrameBody::Advanced(_) | FrameBody::ZoneRead(_) => {}

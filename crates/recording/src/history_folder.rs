@@ -9,8 +9,9 @@
 //!
 //! A file of a day is made under another name and renamed, so that it is there whole. A block that was cut
 //! off or damaged ends what is read of a file: what stands before it counts. Nothing is appended behind such
-//! a block, since a process begins with a file of its own. The file of the day before stays, and is read
-//! where the present one cannot be.
+//! a block: a process begins with a file of its own, and begins another where it could not cut off what it
+//! had begun to write. The file of the day before stays, and is read for revisions of which the present one
+//! has nothing that can be read.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use scaling::{HistoryRecord, RevisionHistory};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use vocabulary::RevisionName;
 
 use crate::block::{BlockFault, block_of, next_block};
@@ -61,6 +63,28 @@ pub struct PastHistories {
     pub faults: Vec<String>,
 }
 
+/// Why a file was not read to its end.
+#[derive(Debug, Error)]
+enum FileFault {
+    #[error("it is no file of histories, or one of another version")]
+    Foreign,
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+    #[error(transparent)]
+    Block(#[from] BlockFault),
+    #[error(transparent)]
+    Form(#[from] serde_json::Error),
+}
+
+/// Why a block was not appended.
+#[derive(Debug)]
+enum AppendFault {
+    /// Nothing of the block is in the file.
+    CutOff(io::Error),
+    /// The file may end with a part of the block, which would hide all that comes behind it.
+    Uncut(io::Error),
+}
+
 /// The folder, which no other process writes to.
 #[derive(Debug)]
 pub struct HistoryFolder {
@@ -96,31 +120,37 @@ impl HistoryFolder {
         Ok(Self { path: path.to_owned(), present: None, _lock: lock })
     }
 
-    /// Reads what stands here. Of files that cannot be read the fault is told, and older ones count.
+    /// Reads what stands here. What cannot be read of a file is told, and an older file counts for revisions
+    /// of which nothing was read.
     pub fn read(&self) -> io::Result<PastHistories> {
         let mut past = PastHistories::default();
         for (_, path) in self.files()? {
-            match histories_of(&path, &mut past.faults) {
-                Ok(histories) => {
-                    past.histories = histories;
-                    break;
-                }
-                Err(fault) => past.faults.push(format!("{}: {fault}", path.display())),
+            if past.take_in_file(&path) {
+                break;
             }
         }
         Ok(past)
     }
 
     /// Writes what has come; `second` is the present one, counted since 1970. Of what could not be written
-    /// whole nothing remains. The first time, at the beginning of a day, and when the file has grown large,
-    /// it is written anew with all that stands here, without revisions that were removed long ago.
-    pub fn append(&mut self, histories: &[StoredHistory], second: u64) -> io::Result<()> {
+    /// whole nothing remains. The first time, at the beginning of a day, when the file has grown large, and
+    /// after a block that could not be cut off, it is written anew with all that stands here, without
+    /// revisions that were removed long ago. Returns what of that could not be read and is lost, one line
+    /// each.
+    pub fn append(&mut self, histories: &[StoredHistory], second: u64) -> io::Result<Vec<String>> {
         let is_due = self.present.as_ref().is_none_or(|file| file.is_to_be_renewed(second));
-        if is_due {
-            self.renew(second)?;
+        let lost = if is_due { self.renew(second)? } else { Vec::new() };
+        if let Some(file) = self.present.as_mut().filter(|_| !histories.is_empty()) {
+            match file.append(&block_of(&json(histories)?)) {
+                Ok(()) => {}
+                Err(AppendFault::CutOff(error)) => return Err(error),
+                Err(AppendFault::Uncut(error)) => {
+                    self.present = None;
+                    return Err(error);
+                }
+            }
         }
-        let Some(file) = &mut self.present else { return Ok(()) };
-        if histories.is_empty() { Ok(()) } else { file.append(&block_of(&json(histories)?)) }
+        Ok(lost)
     }
 
     /// The files by their days, the newest first.
@@ -135,12 +165,13 @@ impl HistoryFolder {
         Ok(files)
     }
 
-    /// Begins the file of this day with all that stands here.
-    fn renew(&mut self, second: u64) -> io::Result<()> {
+    /// Begins the file of this day with all that stands here; returns what of it could not be read.
+    fn renew(&mut self, second: u64) -> io::Result<Vec<String>> {
         let day = second / DAY_SECONDS;
         let oldest = second.saturating_sub(FORGOTTEN_AFTER);
         let mut bytes = MAGIC.to_vec();
-        for (revision, history) in self.read()?.histories {
+        let PastHistories { histories, faults } = self.read()?;
+        for (revision, history) in histories {
             let record = history.export();
             if record.end() >= oldest {
                 bytes.extend(block_of(&json(&[StoredHistory { revision, record }])?));
@@ -155,7 +186,8 @@ impl HistoryFolder {
         }
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.present = Some(DayFile { file: written?, day, first_bytes: length, bytes: length });
-        self.forget_old_files(day)
+        self.forget_old_files(day)?;
+        Ok(faults)
     }
 
     /// Keeps the file of this day and the newest other one. A clock that was wrong left files of days to
@@ -176,15 +208,43 @@ impl DayFile {
         self.day != second / DAY_SECONDS || is_large
     }
 
-    /// Appends a block, or leaves the file as it was.
-    fn append(&mut self, block: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all(block).and_then(|()| self.file.sync_data());
-        match written {
-            Ok(()) => self.bytes += u64::try_from(block.len()).unwrap_or(u64::MAX),
+    /// Appends a block, or leaves the file as it was where the disk lets it.
+    fn append(&mut self, block: &[u8]) -> Result<(), AppendFault> {
+        match self.file.write_all(block).and_then(|()| self.file.sync_data()) {
+            Ok(()) => {
+                self.bytes += u64::try_from(block.len()).unwrap_or(u64::MAX);
+                Ok(())
+            }
             // What a full disk cut off would hide all that is appended behind it.
-            Err(_) => self.file.set_len(self.bytes)?,
+            Err(error) => match self.file.set_len(self.bytes) {
+                Ok(()) => Err(AppendFault::CutOff(error)),
+                Err(_) => Err(AppendFault::Uncut(error)),
+            },
         }
-        written
+    }
+}
+
+impl PastHistories {
+    /// Takes in what a file has of revisions of which no newer file had anything. Returns whether the file
+    /// was read to its end.
+    fn take_in_file(&mut self, path: &Path) -> bool {
+        let mut histories = BTreeMap::new();
+        let read = read_blocks(path, |parts| {
+            parts.into_iter().for_each(|part| take_in(part, &mut histories, &mut self.faults));
+        });
+        for (revision, history) in histories {
+            self.histories.entry(revision).or_insert(history);
+        }
+        match read {
+            Ok(()) => return true,
+            // A process that was killed leaves such an end, which is nothing to look after.
+            Err(FileFault::Block(BlockFault::CutOff)) => {}
+            Err(fault) => self.faults.push(format!(
+                "{}: {fault}; what stands before that in the file counts, and an older file for other revisions",
+                path.display()
+            )),
+        }
+        false
     }
 }
 
@@ -197,51 +257,26 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-fn json(histories: &[StoredHistory]) -> io::Result<Vec<u8>> {
+pub(crate) fn json(histories: &[StoredHistory]) -> io::Result<Vec<u8>> {
     serde_json::to_vec(histories).map_err(io::Error::other)
 }
 
-/// The histories of a file as far as its blocks are whole. What ends them is told in `faults`; an error is
-/// told of a file of which nothing can be read.
-fn histories_of(
-    path: &Path,
-    faults: &mut Vec<String>,
-) -> Result<BTreeMap<RevisionName, RevisionHistory>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let mut file = BufReader::new(file);
+/// Hands out the parts of a file, block by block, as far as its blocks are whole.
+fn read_blocks(path: &Path, mut take: impl FnMut(Vec<StoredHistory>)) -> Result<(), FileFault> {
+    let mut file = BufReader::new(File::open(path)?);
     let mut first = [0; MAGIC.len()];
-    io::Read::read_exact(&mut file, &mut first).map_err(|error| error.to_string())?;
+    io::Read::read_exact(&mut file, &mut first)?;
     if first != MAGIC {
-        return Err("it is no file of histories, or one of another version".to_owned());
+        return Err(FileFault::Foreign);
     }
-    let mut histories = BTreeMap::new();
-    loop {
-        let block = match next_block(&mut file) {
-            Ok(Some(block)) => block,
-            Ok(None) => return Ok(histories),
-            Err(fault) => {
-                // A process that was killed leaves such an end, which is nothing to look after.
-                if !matches!(fault, BlockFault::CutOff) {
-                    faults.push(format!("{}: {fault}; what was written before it counts", path.display()));
-                }
-                return Ok(histories);
-            }
-        };
-        let parts: Vec<StoredHistory> = match serde_json::from_slice(&block) {
-            Ok(parts) => parts,
-            Err(error) => {
-                faults.push(format!("{}: {error}; what was written before it counts", path.display()));
-                return Ok(histories);
-            }
-        };
-        for part in parts {
-            take_in(part, &mut histories, faults);
-        }
+    while let Some(block) = next_block(&mut file)? {
+        take(serde_json::from_slice(&block)?);
     }
+    Ok(())
 }
 
 /// Goes on with the history of a revision. What is damaged of one touches no other.
-fn take_in(
+pub(crate) fn take_in(
     part: StoredHistory,
     histories: &mut BTreeMap<RevisionName, RevisionHistory>,
     faults: &mut Vec<String>,

@@ -3,7 +3,7 @@
 use orchestration::{ControlEvent, LinkId, OrderId, PlatformFact};
 
 use crate::frame_fault::FrameFault;
-use crate::frames::history_in;
+use crate::history_frames::history_in;
 use crate::known_world::KnownWorld;
 use crate::last_words::{LastWords, PeerWord};
 use crate::peers::PeerName;

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use scaling::HistoryRecord;
 use vocabulary::RevisionName;
 
+use crate::history_frames::history_out;
 use crate::wire::proto::HistoryMessage;
 
 /// The histories of one keyframe take at most this part of the bytes that a record may have.
@@ -35,14 +36,6 @@ pub(crate) fn histories_out(source: &dyn KeyframeHistories, bytes_max: u64) -> V
         ControlFlow::Continue(())
     });
     histories
-}
-
-/// The history of a revision, as a record holds it.
-pub(crate) fn history_out(revision: &RevisionName, record: &HistoryRecord) -> HistoryMessage {
-    HistoryMessage {
-        revision: revision.as_str().to_owned(),
-        history: serde_json::to_vec(record).expect("a history is numbers and bytes"),
-    }
 }
 
 #[cfg(test)]

@@ -115,7 +115,8 @@ impl KnownWorld {
             // Zones are read again with the next reading of the wall clock.
             ControlEvent::MetricsAnswered { .. }
             | ControlEvent::ZoneRead { .. }
-            | ControlEvent::HistoryRestored { .. } => {}
+            | ControlEvent::HistoryRestored { .. }
+            | ControlEvent::DemandImported { .. } => {}
         }
     }
 

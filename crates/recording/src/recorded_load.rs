@@ -110,7 +110,8 @@ fn clock_in(frame: &ReadFrame) -> Option<WallClockReading> {
             | ControlEvent::MetricsAnswered { .. }
             | ControlEvent::LinkChanged { .. }
             | ControlEvent::ZoneRead { .. }
-            | ControlEvent::HistoryRestored { .. } => None,
+            | ControlEvent::HistoryRestored { .. }
+            | ControlEvent::DemandImported { .. } => None,
         },
         FrameContent::Header(_)
         | FrameContent::Keyframe(_)
@@ -261,7 +262,8 @@ impl LoadCollector {
             | ControlEvent::LinkChanged { .. }
             | ControlEvent::WallClockRead { .. }
             | ControlEvent::ZoneRead { .. }
-            | ControlEvent::HistoryRestored { .. } => {}
+            | ControlEvent::HistoryRestored { .. }
+            | ControlEvent::DemandImported { .. } => {}
         }
     }
 

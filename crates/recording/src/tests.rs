@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use forecasting::{DemandMinutes, MinuteDemand};
 use orchestration::{ControlEvent, OrchestratorSettings, RevisionFacts};
-use scaling::RevisionHistory;
-use settings::{ClusterConfig, RevisionSettings};
+use scaling::{DemandDays, RevisionHistory};
+use settings::{ClusterConfig, Metric, RevisionSettings};
 use simulator::{
     LoadShape, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace,
     SimulationReport, TimeDistribution, WorldDelays, new_service, simulate_with_calls,
@@ -273,14 +274,23 @@ fn a_history_that_was_restored_is_read_as_it_was() {
     let (snapshot, now) = replay.snapshot().expect("there is an orchestrator");
     let (revision, history) = snapshot.history_records(now.at).next().expect("it was used");
     let history = Box::new(RevisionHistory::restore(history).expect("it was just written"));
-    let event = ControlEvent::HistoryRestored { revision: revision.clone(), history };
-    let shown = format!("{event:?}");
-    let input = RecordInput::Event(Box::new(event));
-    let body = crate::frames::input_out(&input, &crate::secrets::SecretHasher::default());
-    let mut rereader = crate::rereading::SettingsRereader::default();
-    let content = crate::frames::content_in(Some(body), &mut rereader).expect("it was just written");
-    let crate::frames::FrameContent::Event(again) = content else { panic!("it is an event: {content:?}") };
-    assert_eq!(format!("{again:?}"), shown);
+    let mut minutes = DemandMinutes::beginning_at(29_000_000);
+    minutes.push(Some(MinuteDemand { mean: 1.0, maximum: 4.0 }));
+    let demand = Arc::new(DemandDays::of(Metric::Rps, &minutes));
+    for event in [
+        ControlEvent::HistoryRestored { revision: revision.clone(), history },
+        ControlEvent::DemandImported { revision: revision.clone(), demand },
+    ] {
+        let shown = format!("{event:?}");
+        let input = RecordInput::Event(Box::new(event));
+        let body = crate::frames::input_out(&input, &crate::secrets::SecretHasher::default());
+        let mut rereader = crate::rereading::SettingsRereader::default();
+        let content = crate::frames::content_in(Some(body), &mut rereader).expect("it was just written");
+        let crate::frames::FrameContent::Event(again) = content else {
+            panic!("it is an event: {content:?}")
+        };
+        assert_eq!(format!("{again:?}"), shown);
+    }
 }
 
 #[test]

@@ -83,7 +83,8 @@ impl NumberTranslation {
             ControlEvent::Platform(_)
             | ControlEvent::WallClockRead { .. }
             | ControlEvent::ZoneRead { .. }
-            | ControlEvent::HistoryRestored { .. } => Some(event),
+            | ControlEvent::HistoryRestored { .. }
+            | ControlEvent::DemandImported { .. } => Some(event),
         }
     }
 

@@ -180,11 +180,8 @@ impl Multiscaler {
                 self.with_owner(pod.pod, |revision, commands| revision.pod_changed(pod, now, commands));
             }
             Event::ReporterStarted { reporter, boot, current_second, history } => {
-                self.reporter_started(
-                    reporter,
-                    ActivatorClock { boot, second: current_second, at: now },
-                    &history,
-                );
+                let clock = ActivatorClock { boot, second: current_second, at: now };
+                self.reporter_started(reporter, clock, &history);
             }
             Event::LoadReported { reporter, revision, sample } => {
                 self.with(revision, |revision, commands| {
@@ -229,6 +226,9 @@ impl Multiscaler {
             Event::ZoneRead { zone, offsets } => self.zone_read(zone, offsets),
             Event::HistoryRestored { revision, history } => {
                 self.with(revision, |revision, _| revision.history_restored(history, now));
+            }
+            Event::DemandImported { revision, demand } => {
+                self.with(revision, |revision, _| revision.demand_imported(&demand, now));
             }
         }
     }

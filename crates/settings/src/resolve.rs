@@ -85,13 +85,14 @@ impl RevisionSettings {
         *self.effective_class(cluster) == Class::Hpa
     }
 
-    /// What is asked of prediction; `None` where it is off. Class hpa has none.
+    /// What is asked of prediction; `None` where it is off. Class hpa asks for it by its annotation alone.
     fn prediction_settings(&self, cluster: &ClusterConfig) -> Option<PredictionSettings> {
         let defaults = &cluster.prediction;
         let switch = match self.effective_class(cluster) {
             Class::Kpa => self.prediction.unwrap_or(defaults.switch),
             Class::Ahpa => self.prediction.unwrap_or(PredictionSwitch::Auto),
-            Class::Hpa | Class::Other(_) => PredictionSwitch::Off,
+            Class::Hpa => self.prediction.unwrap_or(PredictionSwitch::Off),
+            Class::Other(_) => PredictionSwitch::Off,
         };
         (switch != PredictionSwitch::Off).then(|| PredictionSettings {
             observes_only: switch == PredictionSwitch::Observe,
@@ -165,10 +166,11 @@ fn hpa_spec(base: ScalingSpec, hpa: HpaScaling) -> ScalingSpec {
         Some(own) => ScalingSpec {
             min_scale: bounded.min_scale,
             max_scale: bounded.max_scale,
+            prediction: bounded.prediction,
             schedule: bounded.schedule,
             ..own
         },
-        None => ScalingSpec { surge_evaluation: false, ..bounded },
+        None => ScalingSpec { surge_evaluation: false, prediction: None, ..bounded },
     };
     ScalingSpec { hpa: Some(Arc::new(hpa)), ..spec }
 }

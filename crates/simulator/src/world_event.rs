@@ -206,7 +206,8 @@ impl fmt::Display for WorldEvent {
                 | ControlEvent::LinkChanged { .. }
                 | ControlEvent::WallClockRead { .. }
                 | ControlEvent::ZoneRead { .. }
-                | ControlEvent::HistoryRestored { .. } => to.write_str("fact"),
+                | ControlEvent::HistoryRestored { .. }
+                | ControlEvent::DemandImported { .. } => to.write_str("fact"),
             },
             Self::LinkStands(link) => write!(to, "link {}", link.0),
             Self::PlatformHears(order) => write!(to, "order {}", order.id.0),

@@ -10,7 +10,8 @@ use std::thread;
 
 use anyhow::{Context, bail};
 use autoscaler::{
-    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, RecordChoice, RecordTarget,
+    ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, HistorySource, HistoryStore,
+    RecordChoice, RecordTarget, UnclaimedHistories,
 };
 use axum::routing::get;
 use link::{Dial, TcpDialler, TlsDialler};
@@ -160,6 +161,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     println!("{}", serde_json::json!({ "api": listener.local_addr()?.port() }));
     let (sender, events) = mpsc::channel(1024);
     let wanted = PodCount::new(settings.shape.pods_each);
+    let unclaimed = UnclaimedHistories::default();
     let facts = Arc::new(Facts { events: Mutex::new(Some(events)), wanted, changes: Arc::default() });
     let config = AutoscalerConfig {
         name: ReplicaName::new("autoscaler"),
@@ -175,20 +177,23 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
                 names: RecordedNames::Plain,
             })
         }),
-        history: None,
+        history: Some(HistorySource { store: HistoryStore::in_memory(), read: unclaimed.clone() }),
     };
     let platform = Arc::<Facts>::clone(&facts);
     let autoscaler = match settings.place {
         LoopPlace::SharedThreads => Autoscaler::start(config, platform),
         LoopPlace::OwnThread => start_on_own_thread(config, platform)?,
     };
-    let autoscaler = Arc::new(autoscaler);
     let changes = get(async move || facts.changes.load(Ordering::Relaxed).to_string());
     let histories = {
         let (folder, shape) = (settings.histories.clone(), settings.shape);
-        let autoscaler = Arc::clone(&autoscaler);
-        get(async move || match folder.restore(&autoscaler, shape).await {
-            Ok(restored) => restored.to_string(),
+        let events = sender.clone();
+        get(async move || match folder.restore(&mut unclaimed.clone(), shape) {
+            // A fact, at which the autoscaler looks for the past of its revisions.
+            Ok(restored) => match events.send(PlatformFact::Synced).await {
+                Ok(()) => restored.to_string(),
+                Err(error) => error.to_string(),
+            },
             Err(error) => format!("{error:#}"),
         })
     };

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context;
-use autoscaler::Autoscaler;
+use autoscaler::UnclaimedHistories;
 use runtime::wall_time;
-use scaling::{Event, HistoryRecord, Multiscaler, PodFact, PodPhase, RevisionOrigin};
+use scaling::{Event, HistoryRecord, Multiscaler, PodFact, PodPhase, RevisionHistory, RevisionOrigin};
 use settings::ScalingSpec;
 use tests::bench::process::Memory;
 use tests::bench::{Goal, Report, Samples, Table};
@@ -53,13 +53,15 @@ impl HistoryFolder {
         Ok(())
     }
 
-    /// Gives a tenth of the revisions a full history and all others a busy hour; returns the number of
+    /// Leaves a tenth of the revisions a full history and all others a busy hour; returns the number of
     /// revisions.
-    pub(crate) async fn restore(&self, autoscaler: &Autoscaler, shape: Shape) -> anyhow::Result<u32> {
+    pub(crate) fn restore(&self, unclaimed: &mut UnclaimedHistories, shape: Shape) -> anyhow::Result<u32> {
         let (full, busy_hour) = (self.read(FULL.file)?, self.read(BUSY_HOUR.file)?);
         for index in 0..shape.revisions {
             let record = if index < shape.full_histories() { &full } else { &busy_hour };
-            autoscaler.restore_history(Shape::revision(index), record.clone()).await?;
+            // Each from its record, so that no two share memory.
+            let history = RevisionHistory::restore(record.clone())?;
+            unclaimed.extend([(Shape::revision(index), history)]);
         }
         Ok(shape.revisions)
     }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use vocabulary::{ReplicaName, RevisionName};
 
 use crate::api_types::{
-    API_VERSION, ForecastView, LedgerList, LedgerView, OwnerView, OwnersAnswer, ProblemList, RecordList,
-    RevisionDetail, RevisionList, RevisionSummary, SeriesView,
+    API_VERSION, DemandView, ForecastView, LedgerList, LedgerView, OwnerView, OwnersAnswer, ProblemList,
+    RecordList, RevisionDetail, RevisionList, RevisionSummary, SeriesView,
 };
 use crate::views::OwnedSeries;
 
@@ -47,6 +47,12 @@ impl OwnersAnswer for RevisionDetail {
 impl OwnersAnswer for ForecastView {
     fn merged(answers: Vec<Self>, _silent: &[ReplicaName]) -> Option<Self> {
         forecast(answers)
+    }
+}
+
+impl OwnersAnswer for DemandView {
+    fn merged(answers: Vec<Self>, _silent: &[ReplicaName]) -> Option<Self> {
+        demand(answers)
     }
 }
 
@@ -106,6 +112,11 @@ pub(super) fn detail(answers: Vec<Option<RevisionDetail>>) -> Option<RevisionDet
 /// The forecast of one revision, from its latest owner.
 pub(super) fn forecast(answers: Vec<ForecastView>) -> Option<ForecastView> {
     answers.into_iter().max_by_key(|forecast| epoch_of(forecast.owner.as_ref()))
+}
+
+/// The past demand of one revision, from its latest owner.
+pub(super) fn demand(answers: Vec<DemandView>) -> Option<DemandView> {
+    answers.into_iter().max_by_key(|demand| epoch_of(demand.owner.as_ref()))
 }
 
 /// The past of one revision, from its latest owner; `None` if no autoscaler knows the revision.

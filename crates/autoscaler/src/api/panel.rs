@@ -1,28 +1,35 @@
 //! The autoscalers that answer together, and the way of a question to them.
 //!
-//! What was published is read without the loop. A health check alone reaches it: it proves that the loop
-//! turns.
+//! What was published is read without the loop. A health check reaches it, which proves that the loop turns,
+//! and the past that a person tells of.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use orchestration::ControlEvent;
 use tokio::sync::{mpsc, oneshot};
 use vocabulary::{ReplicaName, Timestamp};
 
 use crate::run_record::RunRecordFolder;
 use crate::snapshot::{Snapshot, SnapshotReader};
 
-/// Health checks that wait for the event loop. More than that many at once wait for their turn.
-const CHECKS_MAX: usize = 64;
+/// Calls that wait for the event loop. More than that many at once wait for their turn.
+const CALLS_MAX: usize = 64;
 /// The event loop answers in microseconds; one that takes longer is stuck or gone.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// The same where others can answer.
 const ANSWER_MAX_OF_SEVERAL: Duration = Duration::from_secs(1);
 
-/// A question that only a loop that turns answers, and the way back for the answer.
-pub(crate) type HealthCheck = oneshot::Sender<LoopHealth>;
+/// A call that only a loop that turns answers, with the way back for the answer.
+#[derive(Debug)]
+pub(crate) enum LoopCall {
+    /// A question whether the loop turns at all.
+    HealthCheck(oneshot::Sender<LoopHealth>),
+    /// A person tells of something that happened; it is to be taken in.
+    Take(Box<ControlEvent>, oneshot::Sender<()>),
+}
 
 /// What a loop says to a health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +46,7 @@ pub(crate) struct ApiHandle {
     name: ReplicaName,
     pub(crate) snapshots: SnapshotReader,
     record: RunRecordFolder,
-    checks: mpsc::Sender<HealthCheck>,
+    calls: mpsc::Sender<LoopCall>,
 }
 
 /// The record of an autoscaler, and where it is.
@@ -54,16 +61,31 @@ impl ApiHandle {
         name: ReplicaName,
         snapshots: SnapshotReader,
         record: RunRecordFolder,
-    ) -> (Self, mpsc::Receiver<HealthCheck>) {
-        let (checks, receiver) = mpsc::channel(CHECKS_MAX);
-        (Self { name, snapshots, record, checks }, receiver)
+    ) -> (Self, mpsc::Receiver<LoopCall>) {
+        let (calls, receiver) = mpsc::channel(CALLS_MAX);
+        (Self { name, snapshots, record, calls }, receiver)
     }
 
     /// The health of the loop, or `None` if there is no loop that turns.
     async fn check(&self, patience: Duration) -> Option<LoopHealth> {
         let (reply, answer) = oneshot::channel();
+        self.answered(LoopCall::HealthCheck(reply), answer, patience).await
+    }
+
+    /// Has the loop take in what happened; `None` if there is no loop that turns.
+    pub(super) async fn take(&self, event: ControlEvent) -> Option<()> {
+        let (reply, answer) = oneshot::channel();
+        self.answered(LoopCall::Take(Box::new(event), reply), answer, ANSWER_MAX).await
+    }
+
+    async fn answered<Answer>(
+        &self,
+        call: LoopCall,
+        answer: oneshot::Receiver<Answer>,
+        patience: Duration,
+    ) -> Option<Answer> {
         let asking = async {
-            self.checks.send(reply).await.ok()?;
+            self.calls.send(call).await.ok()?;
             answer.await.ok()
         };
         tokio::time::timeout(patience, asking).await.ok().flatten()
@@ -117,6 +139,13 @@ impl Panel {
             Some(NamedRecord { autoscaler: handle.name.clone(), folder })
         };
         self.handles.iter().filter_map(record).collect()
+    }
+
+    /// The autoscalers that are not silent, each with its latest snapshot and the time at which it is read.
+    pub(super) fn answering(&self) -> impl Iterator<Item = (&ApiHandle, Arc<Snapshot>, Timestamp)> {
+        self.handles.iter().filter_map(|handle| {
+            Some((handle, handle.snapshots.read()?, handle.snapshots.now()))
+        })
     }
 
     /// The best health of any of them; `None` if none turns.

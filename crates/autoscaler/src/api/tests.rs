@@ -20,7 +20,7 @@ use crate::run_record::RunRecordFolder;
 use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
 /// An autoscaler whose loop has published that it knows nothing, and stands still since.
-fn standing_still(name: &str, clock: Clock) -> (ApiHandle, SnapshotWriter, mpsc::Receiver<HealthCheck>) {
+fn standing_still(name: &str, clock: Clock) -> (ApiHandle, SnapshotWriter, mpsc::Receiver<LoopCall>) {
     let (writer, reader) = snapshots(ReplicaName::new(name), clock);
     let (handle, checks) = ApiHandle::new(ReplicaName::new(name), reader, RunRecordFolder::default());
     (handle, writer, checks)

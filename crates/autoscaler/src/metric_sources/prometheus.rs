@@ -1,10 +1,12 @@
-//! One question to a Prometheus server: an instant query, and its one number or what the server says instead.
+//! One question to a Prometheus server: an instant query, and its one number; or a query over a range, and
+//! its numbers; or what the server says instead.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::Scheme;
-use http::{Request, Uri, header};
+use http::{Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
@@ -20,6 +22,8 @@ use super::tls;
 const PATIENCE: Duration = Duration::from_secs(8);
 /// The answer to a sum is one number; an error has a few lines.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// The answer to a query over a range: 11,000 points of one series, with room to spare.
+const RANGE_BYTES_MAX: usize = 1024 * 1024;
 
 /// The address of Prometheus, and the credentials to show there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,17 +38,23 @@ pub(super) struct PrometheusServer {
 
 /// What a server answers, as far as it matters here.
 #[derive(Debug, Deserialize)]
-struct PrometheusAnswer {
+struct PrometheusAnswer<Series> {
     status: String,
     #[serde(default)]
     error: String,
-    data: Option<PrometheusData>,
+    data: Option<PrometheusData<Series>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct PrometheusData {
-    #[serde(default)]
-    result: Vec<PrometheusSeries>,
+struct PrometheusData<Series> {
+    #[serde(default = "Vec::new")]
+    result: Vec<Series>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PrometheusRange {
+    /// Times, and the number at each as text.
+    values: Vec<(f64, String)>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,18 +73,38 @@ impl PrometheusServer {
 
     /// Asks; the error is in the server's words where it has some.
     pub(super) async fn ask(&self, query: &str) -> Result<MilliValue, String> {
-        let asked = tokio::time::timeout(PATIENCE, self.attempt(query)).await;
+        let page = format!("query?query={}", runtime::percent_encoded(query));
+        let (status, body) = self.fetch(&page, ANSWER_BYTES_MAX).await?;
+        number_of(&body).unwrap_or_else(|| Err(format!("{} answered {status}", self.url)))
+    }
+
+    /// Asks for the numbers of one series at each of these seconds since 1970 that is a step from the first,
+    /// each with its second. Seconds without a number are left out.
+    pub(super) async fn ask_range(
+        &self,
+        query: &str,
+        seconds: RangeInclusive<u64>,
+        step: Duration,
+    ) -> Result<Vec<(f64, f64)>, String> {
+        let (query, start, end) = (runtime::percent_encoded(query), seconds.start(), seconds.end());
+        let page = format!("query_range?query={query}&start={start}&end={end}&step={}", step.as_secs());
+        let (status, body) = self.fetch(&page, RANGE_BYTES_MAX).await?;
+        numbers_of(&body).unwrap_or_else(|| Err(format!("{} answered {status}", self.url)))
+    }
+
+    async fn fetch(&self, page: &str, bytes_max: usize) -> Result<(StatusCode, Bytes), String> {
+        let asked = tokio::time::timeout(PATIENCE, self.attempt(page, bytes_max)).await;
         asked.unwrap_or_else(|_| Err(format!("{} did not answer within {PATIENCE:?}", self.url)))
     }
 
-    async fn attempt(&self, query: &str) -> Result<MilliValue, String> {
+    async fn attempt(&self, page: &str, bytes_max: usize) -> Result<(StatusCode, Bytes), String> {
         let uri: Uri = self.url.parse().map_err(|error| format!("{}: {error}", self.url))?;
         let is_encrypted = uri.scheme() == Some(&Scheme::HTTPS);
         let host = uri.host().ok_or_else(|| format!("{} names no host", self.url))?;
         let port = uri.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
         let prefix = uri.path().trim_end_matches('/');
         let mut request = Request::builder()
-            .uri(format!("{prefix}/api/v1/query?query={}", runtime::percent_encoded(query)))
+            .uri(format!("{prefix}/api/v1/{page}"))
             .header(header::HOST, format!("{host}:{port}"));
         if let Some(file) = &self.bearer_token_file {
             let token = tokio::fs::read_to_string(file).await.map_err(|error| format!("{file}: {error}"))?;
@@ -85,19 +115,20 @@ impl PrometheusServer {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let stream = TcpStream::connect((host, port)).await.map_err(|error| self.said(&error))?;
         if !is_encrypted {
-            return self.converse(stream, request).await;
+            return self.converse(stream, request, bytes_max).await;
         }
         let connector = tls::connector(self.ca_file.as_deref()).await?;
         let name = ServerName::try_from(host.to_owned()).map_err(|error| self.said(&error))?;
         let stream = connector.connect(name, stream).await.map_err(|error| self.said(&error))?;
-        self.converse(stream, request).await
+        self.converse(stream, request, bytes_max).await
     }
 
     async fn converse<Stream>(
         &self,
         stream: Stream,
         request: Request<Empty<Bytes>>,
-    ) -> Result<MilliValue, String>
+        bytes_max: usize,
+    ) -> Result<(StatusCode, Bytes), String>
     where
         Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -107,7 +138,7 @@ impl PrometheusServer {
         let exchange = async {
             let response = sender.send_request(request).await.map_err(|error| self.said(&error))?;
             let status = response.status();
-            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+            let body = Limited::new(response.into_body(), bytes_max);
             let body = body.collect().await.map_err(|error| self.said(&error))?;
             Ok::<_, String>((status, body.to_bytes()))
         };
@@ -115,14 +146,13 @@ impl PrometheusServer {
         tokio::pin!(exchange);
         // The exchange is pinned outside, so it is not cancelled when the connection ends first; the
         // connection may be, once there is an answer.
-        let (status, body) = tokio::select! {
-            answered = &mut exchange => answered?,
+        tokio::select! {
+            answered = &mut exchange => answered,
             ended = connection => match ended {
-                Ok(()) => exchange.await?,
-                Err(error) => return Err(self.said(&error)),
+                Ok(()) => exchange.await,
+                Err(error) => Err(self.said(&error)),
             },
-        };
-        number_of(&body).unwrap_or_else(|| Err(format!("{} answered {status}", self.url)))
+        }
     }
 
     fn said(&self, error: &dyn std::fmt::Display) -> String {
@@ -132,7 +162,7 @@ impl PrometheusServer {
 
 /// The one number of an answer, or why there is none; `None` if it is no answer of Prometheus.
 fn number_of(body: &[u8]) -> Option<Result<MilliValue, String>> {
-    let answer: PrometheusAnswer = serde_json::from_slice(body).ok()?;
+    let answer: PrometheusAnswer<PrometheusSeries> = serde_json::from_slice(body).ok()?;
     if answer.status != "success" {
         return Some(Err(answer.error));
     }
@@ -142,6 +172,16 @@ fn number_of(body: &[u8]) -> Option<Result<MilliValue, String>> {
     };
     // As text, so that 0.07 stays 70 thousandths. NaN and infinities are no quantities.
     Some(parse_quantity(text).map_err(|_| format!("the value is {text}, which says nothing")))
+}
+
+/// The numbers of an answer, or why there is none; `None` if it is no answer of Prometheus.
+fn numbers_of(body: &[u8]) -> Option<Result<Vec<(f64, f64)>, String>> {
+    let answer: PrometheusAnswer<PrometheusRange> = serde_json::from_slice(body).ok()?;
+    if answer.status != "success" {
+        return Some(Err(answer.error));
+    }
+    let values = answer.data?.result.into_iter().flat_map(|series| series.values);
+    Some(Ok(values.filter_map(|(at, text)| Some((at, text.parse().ok()?))).collect()))
 }
 
 #[cfg(test)]

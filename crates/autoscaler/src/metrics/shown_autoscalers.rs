@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use orchestration::{ControlSnapshot, DecidedState, RevisionSnapshot};
+use settings::Metric;
 use vocabulary::{RevisionName, Timestamp};
 
 use crate::snapshot::{Snapshot, SnapshotReader};
@@ -33,6 +34,7 @@ impl ShownAutoscalers {
 pub(super) struct ShownRevision<'s> {
     pub(super) name: &'s RevisionName,
     pub(super) decided: &'s DecidedState,
+    pub(super) metric: Metric,
     pub(super) published_at: Timestamp,
 }
 
@@ -46,7 +48,8 @@ pub(super) fn revisions(snapshots: &[Arc<Snapshot>]) -> impl Iterator<Item = Sho
         });
         latest.filter_map(move |(name, revision)| {
             let decided = revision.decided.as_ref()?;
-            Some(ShownRevision { name, decided, published_at: snapshot.at })
+            let metric = revision.spec.metric;
+            Some(ShownRevision { name, decided, metric, published_at: snapshot.at })
         })
     })
 }

@@ -13,7 +13,7 @@ use vocabulary::{ExcessBurstCapacity, PodCount, PodId, RevisionId, Routing, Shar
 use super::*;
 use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
-const PAGE: [&str; 31] = [
+const PAGE: [&str; 32] = [
     "runtime_tasks gauge",
     "autoscaler_wanted_pods gauge",
     "autoscaler_desired_pods gauge",
@@ -35,6 +35,7 @@ const PAGE: [&str; 31] = [
     "autoscaler_prediction_extra_pod_seconds gauge",
     "autoscaler_prediction_used_pod_seconds gauge",
     "autoscaler_prediction_late_avoided_request_seconds gauge",
+    "autoscaler_revision_demand gauge",
     "autoscaler_pod_seconds counter",
     "autoscaler_cold_starts counter",
     "autoscaler_links gauge",
@@ -78,6 +79,7 @@ fn the_page_is_pinned() {
         "autoscaler_prediction_extra_pod_seconds{namespace=\"default\",revision=\"service/hello\"} 600.0",
         "autoscaler_prediction_used_pod_seconds{namespace=\"default\",revision=\"service/hello\"} 480.0",
         "autoscaler_prediction_late_avoided_request_seconds{namespace=\"default\",revision=\"service/hello\"} 250.0",
+        "autoscaler_revision_demand{namespace=\"default\",revision=\"service/hello\",metric=\"concurrency\"} 9.5",
         "autoscaler_pod_seconds_total{namespace=\"default\",revision=\"service/hello\",state=\"idle\"} 7",
         "autoscaler_cold_starts_total{namespace=\"default\",revision=\"service/hello\",cause=\"growth\"} 0",
         "autoscaler_links{peer=\"pod\"} 1",
@@ -119,7 +121,7 @@ fn revision(decided: DecidedState) -> RevisionSnapshot {
     RevisionSnapshot::new(facts, spec, Some(decided))
 }
 
-/// The averages are known no more.
+/// The average of the panic window is known no more.
 fn decided() -> DecidedState {
     let last_known = LastKnownValues {
         desired: Some(PodCount::new(2)),
@@ -187,7 +189,7 @@ fn status() -> RevisionStatus {
         pending_pods: PodCount::ONE,
         terminating_pods: PodCount::ZERO,
         panicking: true,
-        stable_value: None,
+        stable_value: Some(9.5),
         panic_value: None,
         target_per_pod: 7.0,
         routing: Routing::ThroughActivator,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forecasting::{OutlookHour, RuleNumber};
+use forecasting::{OutlookHour, RuleChoice, RuleNumber, RulePeriod};
 use orchestration::RevisionView;
 use scaling::ForecastReport;
 use vocabulary::{PodCount, RevisionName, Timestamp, format_duration};
@@ -14,10 +14,6 @@ use crate::snapshot::Snapshot;
 
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MINUTES: u64 = 60;
-const DAY_MINUTES: u64 = 24 * HOUR_MINUTES;
-/// A rule of days needs three of them.
-const DAYS_NEEDED: u64 = 3;
-const HOURS_NEEDED: u64 = 3;
 
 /// What is expected of a revision; `None` if there is no such revision.
 pub(crate) fn forecast(snapshot: &Snapshot, name: &RevisionName, now: Timestamp) -> Option<ForecastView> {
@@ -64,22 +60,23 @@ fn why_not(report: Option<&ForecastReport>, known_minutes: Option<u64>) -> Optio
         return None;
     }
     let known = known_minutes.unwrap_or(0);
-    if known < DAYS_NEEDED * DAY_MINUTES {
-        let hours = remaining(HOURS_NEEDED * HOUR_MINUTES, known);
-        let days = remaining(DAYS_NEEDED * DAY_MINUTES, known);
+    let [hours, days] =
+        [RulePeriod::Hour, RulePeriod::Day].map(|period| remaining(period.minutes_needed(), known));
+    if let Some(days) = days {
         return Some(match hours {
             Some(hours) => {
-                format!("too little is known: the rule of hours in {hours}, rules of days in {}", days?)
+                format!("too little is known: the rule of hours in {hours}, rules of days in {days}")
             }
-            None => format!("no rule of hours would help; rules of days in {}", days?),
+            None => format!("no rule of hours would help; rules of days in {days}"),
         });
     }
     let card = &report.scorecard;
     Some(format!(
-        "the best of {} rules would save {:.0} % of {:.0} late request-seconds (10 % must be saved)",
+        "the best of {} rules would save {:.0} % of {:.0} late request-seconds ({:.0} % must be saved)",
         RuleNumber::all().count(),
         100.0 * card.saved_max,
-        card.late_without
+        card.late_without,
+        100.0 * RuleChoice::SAVED_MIN
     ))
 }
 

@@ -8,10 +8,12 @@ use vocabulary::RevisionName;
 
 use super::{Index, Topic};
 use crate::knative::{KnownKeys, known_config};
-use crate::notice::{BAD_ANNOTATION, Notice};
+use crate::notice::{BAD_ANNOTATION, HISTORIES_NOT_KEPT, Notice};
 
 /// The ConfigMap by which ebb's programs log, trace and serve metrics.
 const OBSERVABILITY: &str = "config-observability";
+/// The ConfigMaps of histories have names that begin so.
+const HISTORIES: &str = "ebb-history";
 
 impl Index {
     /// `config-autoscaler` as it is written; without one the defaults apply.
@@ -43,6 +45,17 @@ impl Index {
     /// ConfigMap: activators and injectors read it themselves. But here people look for what is wrong.
     pub(crate) fn put_observability(&mut self, findings: Vec<String>) {
         self.put_config_map(OBSERVABILITY, findings.into_iter());
+    }
+
+    /// Why the histories of revisions are not kept as they should be; `None` while they are.
+    pub(crate) fn put_histories(&mut self, trouble: Option<String>) {
+        let notices = trouble.map(|why| {
+            let text = format!(
+                "ConfigMaps {HISTORIES}-…: {why}; what is measured is in memory alone, and another owner begins without it"
+            );
+            Notice::new(HISTORIES_NOT_KEPT, text)
+        });
+        self.notices.put_of_config_map(HISTORIES, notices.into_iter().collect());
     }
 
     fn put_config_map(&mut self, name: &'static str, messages: impl Iterator<Item = String>) {

@@ -6,8 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use recording::SettingsChanges;
 use settings::{CONFIG_MAP_NAME, annotation_keys, config_map_keys};
-use time::{Date, Month};
 use vocabulary::{did_you_mean, shown};
+
+use crate::utc_time::{instant, time_of_day};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayOptions {
@@ -91,32 +92,8 @@ fn short_name(name: &'static str) -> &'static str {
 
 fn moment(text: &str) -> Result<RecordMoment, String> {
     let advice = || "write a time of UTC, such as 12:03:20 or 2026-11-27T12:03:20".to_owned();
-    let text = text.trim_end_matches('Z');
-    match text.split_once(['T', ' ']) {
-        None => time_of_day(text).map(RecordMoment::TimeOfDay).ok_or_else(advice),
-        Some((date, time)) => {
-            let (midnight, time) = midnight(date).zip(time_of_day(time)).ok_or_else(advice)?;
-            Ok(RecordMoment::Instant(midnight + time))
-        }
-    }
-}
-
-/// Hours, minutes and, if they are written, seconds.
-fn time_of_day(text: &str) -> Option<Duration> {
-    let mut parts = text.split(':').map(|part| part.parse::<u64>().ok());
-    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next().unwrap_or(Some(0))?);
-    let is_time = hours < 24 && minutes < 60 && seconds < 60 && parts.next().is_none();
-    is_time.then(|| Duration::from_secs(hours * 3_600 + minutes * 60 + seconds))
-}
-
-/// The beginning of a day, after that of 1970.
-fn midnight(date: &str) -> Option<Duration> {
-    let mut parts = date.split('-');
-    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
-    let month = Month::try_from(month.parse::<u8>().ok()?).ok()?;
-    let date = Date::from_calendar_date(year.parse().ok()?, month, day.parse().ok()?).ok()?;
-    let seconds = u64::try_from(date.midnight().assume_utc().unix_timestamp()).ok()?;
-    parts.next().is_none().then(|| Duration::from_secs(seconds))
+    let of_day = time_of_day(text.trim_end_matches('Z')).map(RecordMoment::TimeOfDay);
+    of_day.or_else(|| instant(text).map(RecordMoment::Instant)).ok_or_else(advice)
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::time::Duration;
 use nix::unistd::{Group, getegid, geteuid, getgroups};
 use vocabulary::{parse_duration, parse_quantity};
 
+use crate::utc_time::instant;
+
 /// More than this on one machine only take each other's cores.
 const ACTIVATORS_MAX: usize = 16;
 
@@ -52,6 +54,17 @@ pub(super) fn record_size(text: &str) -> Result<u64, String> {
     let bytes = parse_quantity(text).ok().and_then(|amount| u64::try_from(amount.value() / 1000).ok());
     let bytes = bytes.filter(|bytes| *bytes >= RECORD_BYTES_MIN);
     bytes.ok_or_else(|| "write an amount of memory, at least 1Mi, such as 256Mi or 2Gi".to_owned())
+}
+
+/// Reads a date with its time.
+pub(super) fn utc_instant(text: &str) -> Result<Duration, String> {
+    instant(text).ok_or_else(|| "write a date and a time of UTC, such as 2026-11-27T12:03".to_owned())
+}
+
+/// Reads a span of time that is not zero.
+pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
+    let written = duration(text)?;
+    if written.is_zero() { Err("it must be more than nothing, such as 100ms".to_owned()) } else { Ok(written) }
 }
 
 /// Reads a span of time.

@@ -19,25 +19,35 @@ type LoadText = BufReader<Take<Box<dyn Read>>>;
 
 /// The load of a file with one number for each bin or, without a length of bins, one request in each line. In
 /// a trace of Azure Functions what stands behind `#` chooses a function.
-pub(super) fn read(written: &str, bin: Option<Duration>) -> Result<LoadFile, String> {
+pub(crate) fn read(written: &str, bin: Option<Duration>) -> Result<LoadFile, String> {
     let (name, function) = name_and_function(written);
-    let told = |error: io::Error| format!("{name}: {error}");
-    let mut text = open(name).map_err(told)?;
     let mut reader = LoadFileReader::new(bin).of_function(function);
-    let mut line = String::new();
-    while text.read_line(&mut line).map_err(told)? > 0 {
-        reader.take_line(&line).map_err(|problem| format!("{name}: {problem}"))?;
-        line.clear();
-    }
-    if text.get_ref().limit() == 0 {
-        return Err(format!("{name}: the text is longer than {BYTES_MAX} bytes, the most that is read"));
-    }
+    each_line(written, |line| reader.take_line(line).map_err(|problem| format!("{name}: {problem}")))?;
     reader.finish().ok_or_else(|| match function {
         Some(function) => {
             format!("{name}: no line is of a function or an app whose hash begins with {}", shown(function))
         }
         None => format!("{name}: no line has a number; write one line for each request"),
     })
+}
+
+/// Hands out the lines of a file, unpacked, one by one.
+pub(crate) fn each_line(
+    written: &str,
+    mut take: impl FnMut(&str) -> Result<(), String>,
+) -> Result<(), String> {
+    let (name, _) = name_and_function(written);
+    let told = |error: io::Error| format!("{name}: {error}");
+    let mut text = open(name).map_err(told)?;
+    let mut line = String::new();
+    while text.read_line(&mut line).map_err(told)? > 0 {
+        take(&line)?;
+        line.clear();
+    }
+    if text.get_ref().limit() == 0 {
+        return Err(format!("{name}: the text is longer than {BYTES_MAX} bytes, the most that is read"));
+    }
+    Ok(())
 }
 
 /// The name of a file, and the function of it that is chosen. A file whose own name has a `#` is whole.

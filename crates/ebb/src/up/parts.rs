@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use activator::{Limits, TlsListener, TrustedForwarders};
 use anyhow::Context;
-use autoscaler::{ActivatorChoice, Autoscaler, AutoscalerConfig, RecordChoice, RecordTarget, StatDesk};
+use autoscaler::{
+    ActivatorChoice, Autoscaler, AutoscalerConfig, HistorySource, RecordChoice, RecordTarget, StatDesk,
+};
 use axum::Router;
 use dataplane::MemoryBudget;
 use futures_util::future::join_all;
@@ -108,7 +110,7 @@ impl Parts {
             clock,
             handover,
             app_descriptors: Some(descriptors.found),
-            standing_problems: former_failure.into_iter().chain(histories.problem()).collect(),
+            standing_problems: former_failure.into_iter().chain(histories.problems().iter().cloned()).collect(),
             certified: entrances.tls.as_ref().map(certified_hosts),
         };
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
@@ -180,7 +182,8 @@ impl Parts {
         for index in 0..self.autoscalers.len() {
             let old = self.autoscalers.remove(index);
             old.stop().await;
-            let new = self.new_autoscaler(index).await;
+            let history = self.histories.source().await;
+            let new = self.new_autoscaler(index, history);
             self.autoscalers.insert(index, new);
             self.api.replace(router(&self.autoscalers, &self.metrics));
         }
@@ -188,16 +191,17 @@ impl Parts {
 
     /// Starts this many, while there is none.
     async fn start_autoscalers(&mut self, number: usize) {
+        let history = self.histories.source().await;
         for index in 0..number {
-            let new = self.new_autoscaler(index).await;
+            let new = self.new_autoscaler(index, history.clone());
             self.autoscalers.push(new);
         }
         self.api.replace(router(&self.autoscalers, &self.metrics));
     }
 
-    async fn new_autoscaler(&self, index: usize) -> Autoscaler {
+    fn new_autoscaler(&self, index: usize, history: HistorySource) -> Autoscaler {
         let config = AutoscalerConfig {
-            history: Some(self.histories.source().await),
+            history: Some(history),
             record: record_of(index, self.record.as_ref()),
             ..autoscaler_config(index, self.clock, &self.autoscaler_metrics)
         };
@@ -318,7 +322,9 @@ fn platform_of(platform: &Arc<LocalPlatform>) -> Arc<dyn Platform> {
 }
 
 fn router(autoscalers: &[Autoscaler], metrics: &MetricsRegistry) -> Router {
-    Autoscaler::router_of(autoscalers).merge(autoscaler::metrics_router(metrics.clone()))
+    Autoscaler::router_of(autoscalers)
+        .merge(Autoscaler::imports_of(autoscalers))
+        .merge(autoscaler::metrics_router(metrics.clone()))
 }
 
 /// The hosts that the certificates of the front door cover, whichever these are at the moment.

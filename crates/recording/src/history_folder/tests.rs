@@ -211,6 +211,67 @@ fn only_one_process_writes_and_a_foreign_file_is_told() {
     assert!(fault.contains("20003.history: it is no file of histories"), "{fault}");
 }
 
+/// Damages the block that begins behind so many bytes of a file.
+fn damage(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).expect("it is ours");
+    bytes[at + 20] ^= 1;
+    fs::write(path, &bytes).expect("the disk has room");
+}
+
+#[test]
+fn a_file_that_is_damaged_in_its_first_block_hides_no_older_one() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut folder = opened(&place);
+    let mut measured = MeasuredRevision::beginning_at(MIDNIGHT);
+    write_minutes(&mut folder, &mut measured, 1..6);
+    folder.append(&[], MIDNIGHT + DAY_SECONDS).expect("the disk has room");
+    let files = folder.files().expect("it is ours");
+    assert_eq!(files.len(), 2, "{files:?}");
+    damage(&files[0].1, MAGIC.len());
+    let past = folder.read().expect("it is ours");
+    assert_eq!(demand(&past, 5).iter().flatten().count(), 4, "{past:?}");
+    let [fault] = &past.faults[..] else { panic!("one fault: {:?}", past.faults) };
+    assert!(fault.contains("a block is damaged; what stands before that in the file counts"), "{fault}");
+    // The next process writes all of it anew, and tells what it could not read.
+    drop(folder);
+    let lost = opened(&place).append(&[], MIDNIGHT + DAY_SECONDS).expect("the disk has room");
+    assert_eq!(lost, past.faults);
+    let mended = opened(&place).read().expect("it is ours");
+    assert!(mended.faults.is_empty() && demand(&mended, 5) == demand(&past, 5), "{mended:?}");
+}
+
+#[test]
+fn a_file_that_was_cut_off_in_its_first_block_hides_no_older_one() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut folder = opened(&place);
+    write_minutes(&mut folder, &mut MeasuredRevision::beginning_at(MIDNIGHT), 1..6);
+    folder.append(&[], MIDNIGHT + DAY_SECONDS).expect("the disk has room");
+    let files = folder.files().expect("it is ours");
+    fs::write(&files[0].1, [&MAGIC[..], &[7; 5]].concat()).expect("the disk has room");
+    assert_eq!(demand(&folder.read().expect("it is ours"), 5).iter().flatten().count(), 4);
+}
+
+#[test]
+fn nothing_is_appended_behind_a_block_that_could_not_be_cut_off() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut folder = opened(&place);
+    let mut measured = MeasuredRevision::beginning_at(MIDNIGHT);
+    write_minutes(&mut folder, &mut measured, 1..4);
+    let path = only_file(&place);
+    // Of a file that is open for reading nothing can be written, and nothing can be cut off.
+    let present = folder.present.as_mut().expect("it was written to");
+    present.file = File::open(&path).expect("it is ours");
+    let part = stored(measured.record(None));
+    folder.append(&[part], measured.wall_second()).expect_err("it is not open for writing");
+    // A part of the block is in the file all the same.
+    let mut bytes = fs::read(&path).expect("it is ours");
+    bytes.extend([7; 30]);
+    fs::write(&path, bytes).expect("the disk has room");
+    write_minutes(&mut folder, &mut measured, 4..7);
+    let past = folder.read().expect("it is ours");
+    assert_eq!((demand(&past, 6).iter().flatten().count(), past.faults.len()), (5, 0), "{past:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

@@ -45,6 +45,9 @@ pub(crate) enum FrameBody {
     Keyframe(KeyframeMessage),
     #[prost(message, tag = "13")]
     ZoneRead(ZoneMessage),
+    /// The demand alone is of the history.
+    #[prost(message, tag = "14")]
+    DemandImported(HistoryMessage),
 }
 
 /// How far the local time of a zone is ahead of UTC, in minutes.

@@ -3,10 +3,10 @@
 //!
 //! Rules of a forecast read the values of the bytes ([`DemandCode`]).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use forecasting::{MinuteDemand, PastDemand};
+use forecasting::{DemandMinutes, MinuteDemand, PastDemand};
 use settings::Metric;
 use vocabulary::DemandCode;
 
@@ -48,6 +48,21 @@ impl DemandDays {
     /// No minutes yet, of this metric and this length.
     pub(super) fn new(metric: Metric, bin: DemandBin) -> Self {
         Self { metric, bin, days: VecDeque::new() }
+    }
+
+    /// The demand of a metric by minutes of the wall clock, as it was measured elsewhere. Of more days than
+    /// are kept the newest count.
+    pub fn of(metric: Metric, minutes: &DemandMinutes) -> Self {
+        let mut days = Self::new(metric, DemandBin::Minute);
+        for (minute, demand) in minutes.observed() {
+            days.note(minute, demand);
+        }
+        days
+    }
+
+    /// Whether the minutes are those of the wall clock, and not the seconds that tests take for minutes.
+    pub fn is_by_minute(&self) -> bool {
+        self.bin == DemandBin::Minute
     }
 
     /// How long the minutes are.
@@ -94,6 +109,20 @@ impl DemandDays {
                 self.note_bytes(minute, *bytes);
             }
         }
+    }
+
+    /// The minutes of both, which may be of the same days and of days before these. Of a minute that both
+    /// have the greater values stay.
+    pub(super) fn merged_with(&self, other: &Self) -> Self {
+        let days: BTreeSet<u64> = self.days().chain(other.days()).map(|(day, _)| day).collect();
+        let mut merged = Self::new(self.metric, self.bin);
+        for day in days {
+            // Days are begun in their order, since none is put before another.
+            merged.day_mut(day);
+        }
+        merged.extend(self);
+        merged.extend(other);
+        merged
     }
 
     /// The first minute since 1970 whose demand is known.
@@ -164,6 +193,21 @@ mod tests {
         assert_eq!([days.minute(MINUTE + 1), days.minute(MINUTE - 1)], [None, None]);
         days.note(MINUTE + 1, demand(0.0, 0.0));
         assert_eq!(days.minute(MINUTE + 1), Some(demand(0.0, 0.0)));
+    }
+
+    #[test]
+    fn days_of_two_are_merged_in_any_order() {
+        let code = value_of(101);
+        let of = |minutes: &[u64]| {
+            let mut days = DemandDays::new(Metric::Rps, DemandBin::Minute);
+            minutes.iter().for_each(|minute| days.note(*minute, demand(code, code)));
+            days
+        };
+        let (one, other) = (of(&[MINUTE, MINUTE + 2 * MINUTES]), of(&[MINUTE - MINUTES, MINUTE + MINUTES]));
+        let all = of(&[MINUTE - MINUTES, MINUTE, MINUTE + MINUTES, MINUTE + 2 * MINUTES]);
+        assert_eq!((one.merged_with(&other), other.merged_with(&one)), (all.clone(), all));
+        let (old, new) = (of(&[MINUTE]), of(&[MINUTE + 40 * MINUTES]));
+        assert_eq!(old.merged_with(&new), new);
     }
 
     #[test]

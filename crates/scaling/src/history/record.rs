@@ -208,6 +208,15 @@ impl RevisionHistory {
     }
 }
 
+impl DemandDays {
+    /// The minutes as they are written down: a history of nothing else.
+    pub fn export(&self) -> HistoryRecord {
+        let mut history = RevisionHistory::beginning_at(0);
+        history.demand = Some(Arc::new(self.clone()));
+        history.export()
+    }
+}
+
 impl HistoryRecord {
     /// The first second since 1970 that is not part of the record.
     pub fn end(&self) -> u64 {

@@ -208,6 +208,17 @@ impl RevisionHistory {
         }
     }
 
+    /// Takes in demand that was measured elsewhere, where demand of the same metric and of minutes of the
+    /// same length is kept.
+    pub(crate) fn import_demand(&mut self, imported: &DemandDays) {
+        let is_kept = |days: &&mut Arc<DemandDays>| {
+            days.metric() == imported.metric() && days.bin() == imported.bin()
+        };
+        if let Some(days) = self.demand.as_mut().filter(is_kept) {
+            *days = Arc::new(days.merged_with(imported));
+        }
+    }
+
     /// Forgets the demand of the past fifteen days, and keeps no more of it.
     pub fn forget_demand(&mut self) {
         self.demand = None;
@@ -302,6 +313,8 @@ impl RevisionHistory {
 
     fn close(&mut self, seconds: EqualSeconds) {
         let EqualSeconds { mut count, mut facts, demand } = seconds;
+        // Demand has a reporter, also before the first evaluation, which is what notes that one is heard.
+        facts.condition.is_heard |= demand != SecondSums::default();
         facts.waited = facts.condition.waiting.saturating_sub(self.last_waiting);
         self.last_waiting = facts.condition.waiting;
         let end = self.next.saturating_add(count);

@@ -17,10 +17,9 @@ const SECONDS_MAX: u32 = 3600;
 /// What is added up of a span that has not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SpanTally {
-    /// All counts, as they will stand in the row; its demand is in the fields below.
+    /// All counts, as they will stand in the row; its concurrency is that of each second, added up, and its
+    /// requests are in the field below.
     span: HistorySpan,
-    /// The concurrency of each second, added up.
-    concurrency: f64,
     /// The requests in thousandths, each second rounded up to one.
     requests: u64,
 }
@@ -33,7 +32,7 @@ impl SpanTally {
         span.seconds += count;
         if condition.is_heard {
             span.heard_seconds += count;
-            self.concurrency += demand.concurrency * f64::from(count);
+            span.concurrency += demand.concurrency * f64::from(count);
             let requests = u64::try_from(MilliValue::ceil_from(demand.rate * 1000.0).value()).unwrap_or(0);
             self.requests = self.requests.saturating_add(requests.saturating_mul(u64::from(count)));
             span.concurrency_max = span.concurrency_max.max(demand.concurrency);
@@ -81,7 +80,7 @@ impl SpanTally {
     /// The averages and maxima of demand, before they are rounded.
     pub(super) fn mean(&self) -> SecondSums {
         let seconds = f64::from(self.span.heard_seconds.max(1));
-        SecondSums { concurrency: self.concurrency / seconds, rate: self.whole_requests() / seconds }
+        SecondSums { concurrency: self.span.concurrency / seconds, rate: self.whole_requests() / seconds }
     }
 
     pub(super) fn maximum(&self) -> SecondSums {
@@ -148,7 +147,7 @@ impl SpanTally {
     /// Every number of the tally, as a record keeps them: doubles by their bits.
     pub(super) fn numbers(&self) -> Vec<u64> {
         let span = &self.span;
-        let doubles = [self.concurrency, span.concurrency_max, span.rate_max].map(f64::to_bits);
+        let doubles = [span.concurrency, span.concurrency_max, span.rate_max].map(f64::to_bits);
         let counts = self.row().map(u64::from);
         doubles.into_iter().chain([self.requests]).chain(counts).collect()
     }
@@ -171,8 +170,8 @@ impl SpanTally {
             return None;
         }
         // The demand of the row was rounded; a span that goes on adds up what was measured.
-        let span = HistorySpan { concurrency: 0.0, requests: 0.0, concurrency_max, rate_max, ..counted };
-        Some(Self { span, concurrency, requests: *requests })
+        let span = HistorySpan { concurrency, requests: 0.0, concurrency_max, rate_max, ..counted };
+        Some(Self { span, requests: *requests })
     }
 
     fn requests_rounded(&self) -> u32 {

@@ -13,7 +13,7 @@ use vocabulary::{
 };
 
 use crate::decision::Decision;
-use crate::history::RevisionHistory;
+use crate::history::{DemandDays, RevisionHistory};
 use crate::hpa::{HpaWarning, MetricAnswers};
 
 /// The origin of a revision that appears.
@@ -175,6 +175,14 @@ pub enum Event {
         revision: RevisionId,
         /// The history until it was written down; the time since then stays a gap.
         history: Box<RevisionHistory>,
+    },
+    /// A person told of demand that was measured elsewhere. It adds to what is known, and is ignored where no
+    /// forecast reads demand of this metric.
+    DemandImported {
+        /// The revision whose demand it was, or is taken to have been.
+        revision: RevisionId,
+        /// The demand by the minute, up to now.
+        demand: Arc<DemandDays>,
     },
 }
 

@@ -5,6 +5,8 @@ use vocabulary::{PodCount, PredictionSwitch};
 use crate::class::Class;
 use crate::cluster::ClusterConfig;
 use crate::count_schedule::check_schedule_bounds;
+use crate::hpa::MetricSpec;
+use crate::hpa::reading::document_of_short_form;
 use crate::keys::annotation as keys;
 use crate::reader::SettingsReader;
 use crate::revision_settings::RevisionSettings;
@@ -25,13 +27,10 @@ impl RevisionSettings {
     ) {
         let class = self.class.as_ref().unwrap_or(default_class);
         let is_on = self.prediction.is_some_and(|switch| switch != PredictionSwitch::Off);
-        if *class == Class::Hpa && is_on {
-            let flaw = format!(
-                "class {} cannot do; write \"off\", or annotation {}: {:?}",
-                Class::Hpa.name(),
-                keys::CLASS.name,
-                Class::Ahpa.name()
-            );
+        if *class == Class::Hpa
+            && is_on
+            && let Some(flaw) = self.flaw_of_prediction_by_metrics(cluster)
+        {
             reader.refuse_present(&keys::PREDICTION, &flaw);
         }
         if let Some(schedule) = self.schedule.as_deref()
@@ -42,6 +41,27 @@ impl RevisionSettings {
             let problems = check_schedule_bounds(&place, schedule, min, max);
             reader.refuse_all_of(&keys::SCHEDULE, problems);
         }
+    }
+
+    /// Why the metrics of class hpa allow no forecast; `None` if they do, or are refused themselves.
+    fn flaw_of_prediction_by_metrics(&self, cluster: &ClusterConfig) -> Option<String> {
+        let short_form = match &self.document {
+            Some(_) => None,
+            None => Some(document_of_short_form(self, self.metric_name.as_deref(), cluster).ok()?),
+        };
+        let metrics = &self.document.as_deref().or(short_form.as_ref())?.metrics;
+        let class = Class::Hpa.name();
+        if !metrics.iter().any(|metric| matches!(metric, MetricSpec::Own { .. })) {
+            return Some(format!(
+                "class {class} can do for the metrics concurrency and rps only: of no other one demand follows; write \"off\", or scale on one of these"
+            ));
+        }
+        // Pods that are there early lower its average, and what they save would look like no need of pods.
+        let shared = metrics.iter().find(|metric| metric.is_per_pod())?;
+        Some(format!(
+            "class {class} cannot do beside the metric {}, which is an average over pods; write \"off\", or leave that metric out",
+            shared.name()
+        ))
     }
 
     fn count_limits(&self, cluster: &ClusterConfig) -> CountLimits {

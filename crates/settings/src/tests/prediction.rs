@@ -4,11 +4,18 @@ use std::time::Duration;
 
 use vocabulary::{Percentage, PodCount, ScaleUpForward, TimeZoneName, WeekMinute};
 
-use super::super::{Class, ClusterConfig, PredictionSettings, ScalingSpec};
+use super::super::{Class, ClusterConfig, Metric, PredictionSettings, ScalingSpec};
 use super::{annotated, cluster, map};
 
 const AHPA: &str = "ahpa.autoscaling.knative.dev";
 const HPA: &str = "hpa.autoscaling.knative.dev";
+
+const OWN_AND_CPU: &str = "
+maxReplicas: 10
+metrics:
+  - {type: Pods, pods: {metric: {name: ebb.concurrency}, target: {type: AverageValue, averageValue: 10}}}
+  - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}
+";
 
 fn spec(config: &[(&str, &str)], annotations: &[(&str, &str)]) -> ScalingSpec {
     let config = cluster(config);
@@ -39,6 +46,16 @@ fn class_ahpa_is_class_kpa_with_prediction() {
     let settings = annotated(&[("class", AHPA)], &config).expect("valid").value;
     assert_eq!(settings.effective_class(&config), &Class::Ahpa);
     assert_eq!(settings.require_class_of_ours(&config), Ok(()));
+}
+
+#[test]
+fn class_hpa_predicts_its_own_metrics_where_it_is_asked_to() {
+    let own = [("class", HPA), ("metric", "rps"), ("target", "50")];
+    assert_eq!(spec(&[("prediction", "auto")], &own).prediction, None, "the ConfigMap's is class kpa's");
+    let asked: Vec<(&str, &str)> = own.into_iter().chain([("ebb.dev/prediction", "auto")]).collect();
+    let spec = spec(&[], &asked);
+    assert_eq!((spec.prediction, spec.metric), (Some(by_default()), Metric::Rps));
+    assert_eq!((spec.target_per_pod, spec.total_per_pod), (50.0, 50.0));
 }
 
 #[test]
@@ -140,7 +157,11 @@ fn a_refusal_names_the_value_and_what_is_allowed() {
         ),
         (
             &[("class", HPA), ("ebb.dev/prediction", "auto")],
-            "annotation ebb.dev/prediction is \"auto\", which class hpa.autoscaling.knative.dev cannot do; write \"off\", or annotation autoscaling.knative.dev/class: \"ahpa.autoscaling.knative.dev\"",
+            "annotation ebb.dev/prediction is \"auto\", which class hpa.autoscaling.knative.dev can do for the metrics concurrency and rps only: of no other one demand follows; write \"off\", or scale on one of these",
+        ),
+        (
+            &[("ebb.dev/hpa", OWN_AND_CPU), ("ebb.dev/prediction", "observe")],
+            "annotation ebb.dev/prediction is \"observe\", which class hpa.autoscaling.knative.dev cannot do beside the metric cpu, which is an average over pods; write \"off\", or leave that metric out",
         ),
         (
             &[("class", AHPA), ("metric", "cpu")],

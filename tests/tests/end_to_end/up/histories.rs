@@ -43,13 +43,22 @@ async fn a_history_survives_a_restart_of_the_autoscaler_a_take_over_and_a_restar
     let written = arguments(api, state.path());
     let words: Vec<&str> = written.iter().map(String::as_str).collect();
     let mut ebb = Ebb::up_with(&services, &ConfigMap::short(), &words).await;
-    let mut known = eventually("requests are in the ledger", PATIENCE, || async {
-        // Requests of the second in which measuring begins are in no second that ended.
-        ebb.load("hello").one().await.assert_all_answered();
+    // Requests that come before the first evaluation are in the ledger, too.
+    ebb.load("hello").one().await.assert_all_answered();
+    let mut known = eventually("the request is in the ledger", PATIENCE, || async {
         let now = ledger(&ebb).await?;
         if now["requests"].as_f64() >= Some(1.0) { Ok(now) } else { Err(now.to_string()) }
     })
     .await;
+
+    let begins = (jiff::Timestamp::now() - Duration::from_secs(7200)).strftime("%Y-%m-%dT%H:%MZ").to_string();
+    let past = state.path().join("hello.past");
+    let lines = "600\n".repeat(60);
+    std::fs::write(&past, format!("# begins {begins}\n# bin 1m\n# service-time 100ms\n{lines}"))
+        .expect("the disk has room");
+    let (code, told, trouble) =
+        ebb.run(&["forecast", "hello", "--import", &past.display().to_string()]).await;
+    assert!(code == 0 && told.contains("60 measured minutes"), "{told}{trouble}");
 
     assert_eq!(ebb.run(&["restart", "autoscaler"]).await.0, 0);
     known = until_known(&ebb, "the restart of the autoscaler", &known).await;
@@ -79,6 +88,8 @@ async fn a_history_survives_a_restart_of_the_autoscaler_a_take_over_and_a_restar
     assert!(ebb.ended().await.success());
     let ebb = Ebb::up_with(&services, &ConfigMap::short(), &words).await;
     until_known(&ebb, "the restart of ebb up", &known).await;
+    let (code, exported, trouble) = ebb.run(&["forecast", "hello", "--export"]).await;
+    assert!(code == 0 && exported.contains(&format!("# begins {begins}\n")), "{exported}{trouble}");
 }
 
 #[tokio::test]

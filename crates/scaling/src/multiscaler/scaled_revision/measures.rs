@@ -77,6 +77,17 @@ impl ScaledRevision {
         self.watch_demand(now);
     }
 
+    pub(in crate::multiscaler) fn demand_imported(&mut self, demand: &DemandDays, now: Timestamp) {
+        self.keep_history(now);
+        let second = self.clock.second_at(now);
+        // A revision that was never used has a past from now on.
+        self.history.get_or_insert_with(|| Arc::new(RevisionHistory::beginning_at(second)));
+        self.keep_demand();
+        self.change_history(|history, _| history.import_demand(demand));
+        self.note_other_past();
+        self.watch_demand(now);
+    }
+
     /// Keeps the demand of fifteen days where a forecast reads it, and nowhere else.
     pub(super) fn keep_demand(&mut self) {
         let asked = self.spec.prediction.as_ref().map(|asked| (self.spec.metric, demand_bin(asked)));

@@ -307,7 +307,8 @@ impl ClosedLoop {
             | Event::RoutingObserved { .. }
             | Event::WallClockRead { .. }
             | Event::ZoneRead { .. }
-            | Event::HistoryRestored { .. } => {}
+            | Event::HistoryRestored { .. }
+            | Event::DemandImported { .. } => {}
         }
     }
 

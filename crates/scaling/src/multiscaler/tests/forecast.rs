@@ -1,12 +1,12 @@
 //! Pods before demand: schedules, a warm pod, and a rise that the past tells of.
 
-use forecasting::ZoneOffsets;
+use forecasting::{DemandMinutes, MinuteDemand, ZoneOffsets};
 use settings::hpa::MetricSpec;
 use settings::{Metric, PredictionSettings, read_count_schedule};
 use vocabulary::{MilliValue, Percentage, ScaleUpForward, TimeZoneName};
 
 use super::*;
-use crate::history::{DemandBin, DemandSeconds, RevisionCondition, RevisionHistory};
+use crate::history::{DemandBin, DemandDays, DemandSeconds, RevisionCondition, RevisionHistory};
 use crate::window::SecondSums;
 
 /// A Monday, at midnight by UTC, in seconds since 1970.
@@ -222,6 +222,39 @@ fn pods_are_asked_for_before_demand_that_comes_every_hour() {
     let words = "58.93 requests in flight expected within 10s (4.96 now; on 7 of the last 7 days it rose by 53.98 or less), 10 per pod";
     assert_eq!(last_reason(&world), (Stage::Prediction, words.to_owned()));
     assert_eq!(wanted_at(&mut world, 110 * 60), 1, "what is expected no longer is left");
+}
+
+#[test]
+fn class_hpa_asks_for_pods_before_demand_and_leaves_them_without_a_window() {
+    let own = MetricSpec::Own { metric: Metric::Concurrency, target: MilliValue::new(7_000) };
+    let mut world = with_hourly_peaks(predicting(super::hpa::settings(1, 20, vec![own])));
+    assert_eq!(wanted_at(&mut world, 29 * 60 + 30), 1, "no rule was chosen yet");
+    let early = wanted_at(&mut world, 89 * 60 + 30);
+    assert!(early >= 6, "{early} pods half a minute before demand rises");
+    assert_eq!(world.status().early_pods.value(), early - 1, "the class itself asks for one");
+    assert_eq!(last_reason(&world).0, Stage::Prediction);
+    assert_eq!(wanted_at(&mut world, 110 * 60), 1, "what is expected no longer is left");
+}
+
+#[test]
+fn demand_that_was_measured_elsewhere_is_the_past_of_a_forecast() {
+    let mut minutes = DemandMinutes::beginning_at((MONDAY + 10 * HOUR - 8 * 24 * HOUR) / MINUTE);
+    while minutes.next_minute() < (MONDAY + 10 * HOUR) / MINUTE {
+        let demand = f64::from(half_hourly_peak(minutes.next_minute() * MINUTE));
+        minutes.push(Some(MinuteDemand { mean: demand, maximum: demand }));
+    }
+    let demand = Arc::new(DemandDays::of(Metric::Concurrency, &minutes));
+    let imported = Event::DemandImported { revision: REVISION, demand };
+    let mut world = on_monday_at(serving(for_peaks(predicting(spec()))), 10 * HOUR);
+    world.handle(imported.clone());
+    assert_eq!(wanted_at(&mut world, 29 * 60 + 30), 1, "no rule was chosen yet");
+    let early = wanted_at(&mut world, 89 * 60 + 30);
+    assert!(early >= 6, "{early} pods half a minute before demand rises");
+    // Without a forecast nothing is kept of it.
+    let mut plain = on_monday_at(serving(spec()), 10 * HOUR);
+    plain.handle(imported);
+    let history = plain.multiscaler.history(REVISION).expect("it was used");
+    assert_eq!(history.demand(), None);
 }
 
 #[test]

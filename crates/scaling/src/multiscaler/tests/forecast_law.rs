@@ -1,11 +1,12 @@
 //! A forecast only raises: the count is never below that of a revision of class kpa that has the same load,
-//! and of the ready pods as many as it asked for.
+//! and of the ready pods as many as it asked for; nor below that of class hpa.
 
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use settings::{PredictionSettings, read_count_schedule};
-use vocabulary::{Percentage, ScaleUpForward};
+use settings::hpa::MetricSpec;
+use settings::{Metric, PredictionSettings, read_count_schedule};
+use vocabulary::{MilliValue, Percentage, ScaleUpForward};
 
 use super::forecast::{HOUR, MONDAY, eight_days_until, half_hourly_peak};
 use super::*;
@@ -70,6 +71,18 @@ fn settings_with_pods() -> impl Strategy<Value = ScalingSpec> {
             ..spec()
         }
     })
+}
+
+/// Settings of class hpa by which seven requests in flight need a pod.
+fn settings_of_class_hpa() -> impl Strategy<Value = ScalingSpec> {
+    (1_u32..4, 4_u32..30, any::<bool>()).prop_map(|(min, max, surge_evaluation)| {
+        let own = MetricSpec::Own { metric: Metric::Concurrency, target: MilliValue::new(7_000) };
+        ScalingSpec { surge_evaluation, ..super::hpa::settings(min, max, vec![own]) }
+    })
+}
+
+fn settings_of_any_class() -> impl Strategy<Value = ScalingSpec> {
+    prop_oneof![2 => settings_with_pods(), 1 => settings_of_class_hpa()]
 }
 
 /// A revision with a forecast, and its twin without.
@@ -158,7 +171,7 @@ proptest! {
 
     #[test]
     fn the_count_is_never_below_that_of_the_twin(
-        spec in settings_with_pods(),
+        spec in settings_of_any_class(),
         lines in schedule_lines(),
         happenings in prop::collection::vec(shared_happening(), 1..40),
     ) {
@@ -195,7 +208,7 @@ proptest! {
 
     #[test]
     fn a_forecast_raises_the_count_and_spends_no_more_than_its_budget(
-        spec in settings_with_pods(),
+        spec in settings_of_any_class(),
         hours in peak_hours(),
     ) {
         let spec = ScalingSpec { target_per_pod: 7.0, total_per_pod: 10.0, ..spec };

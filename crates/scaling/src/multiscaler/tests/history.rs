@@ -33,8 +33,8 @@ fn each_second_has_the_demand_and_the_pods_of_that_second() {
     world.run_until(100.0);
     let seconds = spans(&world, SeriesRange::QuarterHour);
     let of = |concurrency: f64| seconds.iter().filter(|span| span.concurrency == concurrency).count();
-    // Before the first evaluation the demand is not known, and the last three seconds are not closed.
-    assert_eq!((of(4.0), of(9.0), seconds.len()), (58, 37, 97));
+    // The demand before the first evaluation is there, too; the last three seconds are not closed.
+    assert_eq!((of(4.0), of(9.0), seconds.len()), (60, 37, 97));
     let busy = &seconds[30];
     assert_eq!((busy.requests, busy.ready_seconds, busy.busy_seconds, busy.idle_seconds()), (4.0, 1, 1, 0));
     assert!(seconds.iter().skip(3).all(|span| span.heard_seconds == 1 && span.wanted_seconds == 1));

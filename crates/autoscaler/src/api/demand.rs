@@ -1,0 +1,84 @@
+//! The demand of the past: read by anybody who may read the rest, and told by a person.
+
+use std::time::UNIX_EPOCH;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::put;
+use axum::{Json, Router};
+use orchestration::ControlEvent;
+use runtime::wall_time;
+use vocabulary::RevisionName;
+
+use super::answers::{answer, answer_of_one};
+use super::merged;
+use super::panel::{ApiHandle, Panel};
+use super::refusal::refusal;
+use crate::api_types::{API_VERSION, DemandImportView, DemandView};
+use crate::views::{self, DemandRefusal};
+
+pub(super) const PATH: &str = "/v1/revisions/{namespace}/{kind}/{name}/demand";
+
+/// The page at which a person tells of a past.
+pub(crate) fn imports(handles: Vec<ApiHandle>) -> Router {
+    Router::new().route(PATH, put(import)).with_state(Panel::new(handles))
+}
+
+pub(super) async fn read(
+    State(panel): State<Panel>,
+    Path((namespace, kind, name)): Path<(String, String, String)>,
+) -> Response {
+    let name = match RevisionName::new(&namespace, &kind, &name) {
+        Ok(name) => name,
+        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let panel = panel.read();
+    let all = panel.given.iter().filter_map(|(snapshot, now)| views::demand(snapshot, &name, *now));
+    answer_of_one(&name, merged::demand(all.collect()), &panel.silent)
+}
+
+async fn import(
+    State(panel): State<Panel>,
+    Path((namespace, kind, name)): Path<(String, String, String)>,
+    Json(told): Json<DemandView>,
+) -> Response {
+    let name = match RevisionName::new(&namespace, &kind, &name) {
+        Ok(name) => name,
+        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let told = DemandView { name, ..told };
+    let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (mut is_known, mut is_taken) = (false, false);
+    // While a revision changes hands two may know it. Both take it in: the one that lets go of it ignores it.
+    for (handle, snapshot, now) in panel.answering() {
+        let demand = match views::told_demand(&told, &snapshot, now, second) {
+            Some(Ok(demand)) => demand,
+            Some(Err(problem)) => return refused(&problem),
+            None => continue,
+        };
+        let event = ControlEvent::DemandImported { revision: told.name.clone(), demand };
+        is_known = true;
+        is_taken |= handle.take(event).await.is_some();
+    }
+    let minutes = u64::try_from(told.minutes.iter().flatten().count()).unwrap_or(u64::MAX);
+    let name = told.name;
+    if is_taken {
+        answer(Some(DemandImportView { version: API_VERSION, name, minutes }))
+    } else if is_known {
+        answer(None::<()>)
+    } else {
+        answer_of_one(&name, None::<()>, &panel.read().silent)
+    }
+}
+
+fn refused(problem: &DemandRefusal) -> Response {
+    let status = match problem {
+        DemandRefusal::PredictionOff(_) | DemandRefusal::ShortMinutes => StatusCode::CONFLICT,
+        DemandRefusal::OtherMetric { .. }
+        | DemandRefusal::Count(_)
+        | DemandRefusal::ToCome(_)
+        | DemandRefusal::Value(_) => StatusCode::BAD_REQUEST,
+    };
+    refusal(status, problem.to_string())
+}

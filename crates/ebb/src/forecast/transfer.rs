@@ -1,0 +1,71 @@
+//! `ebb forecast --import` and `--export`: the past of a revision from a file, and to one.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use autoscaler::api_types::{API_VERSION, DemandImportView, DemandView};
+use runtime::wall_time;
+use vocabulary::RevisionName;
+
+use super::past_file::{FileNotes, file_of};
+use crate::autoscaler_api::AutoscalerApi;
+use crate::cli::PastFileOptions;
+use crate::simulate::load_files;
+
+/// The file of what is remembered of a revision.
+pub(super) async fn export(
+    api: &AutoscalerApi,
+    name: &RevisionName,
+    options: &PastFileOptions,
+) -> anyhow::Result<String> {
+    let past: DemandView = api.get(&page_of(name)).await?;
+    if past.minutes.is_empty() {
+        bail!("no demand of {name} is remembered; ebb.dev/prediction: observe (or auto) begins to");
+    }
+    Ok(file_of(&past, options.service_time, since_epoch()))
+}
+
+/// Has an autoscaler take in the past that stands in a file; returns how many measured minutes these were.
+pub(super) async fn import(
+    api: &AutoscalerApi,
+    name: &RevisionName,
+    options: &PastFileOptions,
+    file: &str,
+) -> anyhow::Result<u64> {
+    let AutoscalerApi::At(up) = api else {
+        bail!("a past is imported into `ebb up` only: in a cluster, any client that reaches an autoscaler could raise counts; write --api with the address of an `ebb up`");
+    };
+    let known: DemandView = api.get(&page_of(name)).await?;
+    let told = read(file, options, known).map_err(anyhow::Error::msg)?;
+    let body = serde_json::to_vec(&told).context("writing the minutes as JSON")?;
+    let taken: DemandImportView = up.put(&page_of(name), body.into()).await?;
+    Ok(taken.minutes)
+}
+
+/// The minutes of a file, in the unit of what is known of the revision.
+fn read(file: &str, options: &PastFileOptions, known: DemandView) -> Result<DemandView, String> {
+    let told = |problem: String| format!("{file}: {problem}");
+    let mut notes = FileNotes::default();
+    load_files::each_line(file, |line| notes.take_line(line).map_err(told))?;
+    notes.begins = options.begins.or(notes.begins);
+    notes.bin = options.bin.or(notes.bin);
+    notes.service_time = options.service_time.or(notes.service_time);
+    let past = notes.minutes(&load_files::read(file, notes.bin)?, &known.metric).map_err(told)?;
+    if past.minutes.is_empty() {
+        return Err(told("it tells of no whole minute".to_owned()));
+    }
+    let ago = since_epoch().checked_sub(past.begins);
+    let ago = ago.ok_or_else(|| told("it begins in the future; write --begins".to_owned()))?;
+    let first_ms_ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
+    let (version, owner, minutes) = (API_VERSION, None, past.minutes);
+    Ok(DemandView { version, owner, first_ms_ago, minutes, ..known })
+}
+
+fn page_of(name: &RevisionName) -> String {
+    format!("/v1/revisions/{name}/demand")
+}
+
+/// A clock before 1970 shows its beginning.
+fn since_epoch() -> Duration {
+    wall_time().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
