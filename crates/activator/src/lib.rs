@@ -33,6 +33,7 @@ mod stream_refusals;
 mod sync;
 #[cfg(test)]
 mod vectors;
+mod waiting_page;
 mod worker_listeners;
 mod workers;
 

@@ -11,7 +11,7 @@ use dataplane::{
     Upstreams, effective_host, note_tls,
 };
 use http::{Request, Response, StatusCode};
-use vocabulary::Timestamp;
+use vocabulary::{Timestamp, WaitingPage};
 
 use crate::assignments::Assignments;
 use crate::context::Context;
@@ -20,6 +20,7 @@ use crate::outgoing::RepeatableRequest;
 use crate::reporting::RequestReporter;
 use crate::shared_revision::SharedRevision;
 use crate::stream_refusals::StreamRefusals;
+use crate::waiting_page::is_navigation;
 
 /// How long a request for an unknown host waits for an activator that has not heard everything yet: Knative's
 /// default request timeout, since the revision's own is not known.
@@ -155,6 +156,8 @@ impl ActivatorStack {
     ) -> RequestForwarder<'s> {
         let RequestArrival { at: arrived, kind, span } = arrival;
         let settings = revision.settings();
+        let shows_page = settings.waiting_page != WaitingPage::Off
+            && is_navigation(request.method(), request.headers());
         let measure = if settings.ignores(request.headers()) {
             RequestMeasure::Unmeasured(kind)
         } else {
@@ -183,6 +186,7 @@ impl ActivatorStack {
             measure,
             span,
             has_waited: false,
+            shows_page,
             app_refusals: AppRefusals::none(SecondAttempt::AtOnce),
             stream_refusals: StreamRefusals::default(),
         }

@@ -205,6 +205,7 @@ pub(crate) fn revision(wanted: u32) -> Arc<RevisionFacts> {
         reachable: true,
         floor: PodCount::ZERO,
         floor_cause: FloorCause::default(),
+        waiting_page: vocabulary::WaitingPage::Off,
         hold: None,
         origin: RevisionOrigin::Found,
         template: "hello-00001".to_owned(),

@@ -17,8 +17,11 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use settings::{ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, RevisionSettings};
-use vocabulary::{CheckedValue, Findings, INJECT_LABEL, INJECTION_ANNOTATIONS, Problem};
+use settings::{
+    ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, RevisionSettings,
+    WAITING_PAGE_ANNOTATION, WaitingPageSetting,
+};
+use vocabulary::{CheckedValue, Findings, INJECT_LABEL, INJECTION_ANNOTATIONS, Problem, shown};
 
 use crate::inject::{Injection, InjectionPlan, Outcome};
 use crate::injector_settings::InjectorSettings;
@@ -263,8 +266,15 @@ fn of_workload(workload: &Value, settings: &InjectorSettings) -> Findings<String
     annotations.retain(|key, _| !limits::is_limit(key));
     annotations.extend(texts(&workload["metadata"]["annotations"]));
     annotations.retain(|key, _| is_of_scaling(key));
-    let Findings { mut problems, warnings } =
-        findings_of(RevisionSettings::read(&annotations, &settings.cluster, None));
+    let read = RevisionSettings::read(&annotations, &settings.cluster, None);
+    let page = read.as_ref().ok().and_then(|checked| checked.value.waiting_page.clone());
+    let Findings { mut problems, warnings } = findings_of(read);
+    if let Some(WaitingPageSetting::File(file)) = page {
+        problems.push(format!(
+            "annotation {WAITING_PAGE_ANNOTATION} is {}, and a file can be shown on one machine only; write \"auto\" or \"off\"",
+            shown(&file)
+        ));
+    }
     match InjectionPlan::of(template, settings) {
         InjectionPlan::NotAsked | InjectionPlan::Again | InjectionPlan::FirstTime(_) => {}
         InjectionPlan::Refused(reasons) => problems.extend(reasons),

@@ -27,6 +27,7 @@ mod security;
 mod service;
 mod source;
 mod trouble;
+mod waiting_page;
 mod yaml;
 
 #[cfg(test)]

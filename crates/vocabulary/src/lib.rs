@@ -36,6 +36,7 @@ mod time;
 mod units;
 mod usage;
 mod user_agents;
+mod waiting_page;
 mod words;
 
 pub use adopted_connections::{AdoptedConnections, AdoptionId, ConnectionTally, PeerList};
@@ -85,6 +86,7 @@ pub use units::{
 };
 pub use usage::{AppEndLine, ResourceUsage, ResourceUsageLine};
 pub use user_agents::{IgnoredUserAgents, UserAgentsError};
+pub use waiting_page::WaitingPage;
 pub use words::{
     ActivatorHello, ActivatorWord, Departure, LinkVersion, PodHello, PodSettings, PodWord, RevisionLoad,
 };

@@ -182,6 +182,15 @@ fn a_count_in_a_manifest_is_warned_of_only_where_the_manifest_is_applied() {
     assert!(!is_warned(&by_server("1"), &by_server("1")) && is_warned(&by_server("2"), &by_server("1")));
 }
 
+#[test]
+fn a_page_in_a_file_is_refused_on_a_cluster() {
+    for (page, is_allowed) in [("auto", true), ("off", true), ("page.html", false), ("", false)] {
+        let response =
+            ask(ReviewQuestion::Validate, &workload(&json!({"ebb.dev/waiting-page": page})), &Value::Null);
+        assert_eq!(response["allowed"], is_allowed, "{response}");
+    }
+}
+
 /// Each of these is fixed when a pod is made, from its template.
 #[test]
 fn template_annotations_on_a_workload_are_warned_of() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vocabulary::{
     ActivatorHello, ActivatorWord, Assignment, Ownership, PodAssignment, PodExits, ReplicaName, RevisionLoad,
-    RevisionName, Standing, Version,
+    RevisionName, Standing, Version, WaitingPage,
 };
 
 use super::{WireError, fields, measures, proto};
@@ -243,6 +243,11 @@ impl From<&Assignment> for proto::Assignment {
             hold: assignment.hold.as_deref().map(fields::cut_detail),
             ignored_user_agents: Some(fields::user_agents_out(&assignment.ignored_user_agents)),
             head_size_limit: fields::head_size_out(assignment.head_size_limit),
+            waiting_page: match &assignment.waiting_page {
+                WaitingPage::Off => None,
+                WaitingPage::Auto => Some(String::new()),
+                WaitingPage::Text(text) => Some(text.to_string()),
+            },
         }
     }
 }
@@ -279,8 +284,18 @@ impl TryFrom<proto::Assignment> for Assignment {
                 assignment.ignored_user_agents,
             )?,
             head_size_limit: fields::head_size("assign.head_size_limit", assignment.head_size_limit)?,
+            waiting_page: waiting_page(assignment.waiting_page)?,
         })
     }
+}
+
+fn waiting_page(page: Option<String>) -> Result<WaitingPage, WireError> {
+    Ok(match page {
+        None => WaitingPage::Off,
+        Some(text) if text.is_empty() => WaitingPage::Auto,
+        Some(text) if text.len() <= WaitingPage::BYTES_MAX => WaitingPage::Text(text.into()),
+        Some(_) => return Err(fields::bad("assign.waiting_page", "is longer than a page may be")),
+    })
 }
 
 fn exits(exits: BTreeMap<u32, u32>) -> Result<PodExits, WireError> {

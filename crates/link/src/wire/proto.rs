@@ -400,6 +400,9 @@ pub(crate) struct Assignment {
     /// Bytes; absent where it is 131,072, and from an owner that knows no other.
     #[prost(uint32, optional, tag = "14")]
     pub head_size_limit: Option<u32>,
+    /// The page in HTML, empty for the usual one; absent where browsers wait as programs do.
+    #[prost(string, optional, tag = "15")]
+    pub waiting_page: Option<String>,
 }
 
 /// User agents by how they begin.

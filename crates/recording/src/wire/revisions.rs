@@ -91,6 +91,8 @@ pub(super) fn revision_in(
             3 => FloorCause::InvalidAnnotations,
             other => return Err(fields::unknown("the cause of a floor", other)),
         },
+        // A page decides nothing.
+        waiting_page: vocabulary::WaitingPage::Off,
         hold: facts.hold,
         origin: match facts.origin {
             1 => RevisionOrigin::New,
