@@ -10,6 +10,7 @@ mod activator;
 mod agenda;
 mod assignments;
 mod backends;
+mod caller_log;
 mod config;
 mod context;
 mod forward;

@@ -30,6 +30,7 @@ use throttling::{
 use tokio::sync::oneshot;
 use vocabulary::{Assignment, HeadSizeLimit, RevisionName, Timestamp};
 
+use crate::caller_log::CallerLog;
 use crate::context::{Context, WaitingPlace};
 use crate::metrics::RevisionMetrics;
 use crate::stream_refusals::PodAcceptance;
@@ -49,6 +50,8 @@ pub(crate) struct SharedRevision {
     pub(crate) acceptance: PodAcceptance,
     /// The place in the queue that is kept for browsers, which are shown a page meanwhile.
     pub(crate) kept_place: KeptPlace,
+    /// Who sent its requests lately.
+    pub(crate) callers: CallerLog,
 }
 
 struct SharedState {
@@ -100,6 +103,7 @@ impl SharedRevision {
             }),
             acceptance: PodAcceptance::default(),
             kept_place: KeptPlace::default(),
+            callers: CallerLog::default(),
         }
     }
 

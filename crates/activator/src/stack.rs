@@ -161,6 +161,9 @@ impl ActivatorStack {
         let measure = if settings.ignores(request.headers()) {
             RequestMeasure::Unmeasured(kind)
         } else {
+            let peer = connection.peer().ip();
+            let trusts = || self.context.forwarders.trusts(peer);
+            revision.callers.note(arrived, request.headers(), peer, trusts);
             RequestMeasure::Load
         };
         // The timers run from arrival: time in a queue counts.

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use vocabulary::{Ownership, ReplicaName, RevisionName, Routing, Timestamp};
 
 use crate::api::{HealthCheck, LoopHealth};
+use crate::caller_book::CallerBook;
 use crate::config::AutoscalerConfig;
 use crate::history_keeper::HistoryKeeper;
 use crate::links::{LinkHandle, Links, OrderOutbox};
@@ -54,6 +55,7 @@ pub(crate) struct EventLoop {
     /// Whether the platform has told everything that is there.
     is_synced: bool,
     snapshots: SnapshotWriter,
+    callers: CallerBook,
     /// When readers were last told what is.
     published_at: Timestamp,
     /// When what was measured is to be written next.
@@ -106,6 +108,7 @@ impl EventLoop {
             orchestrator: Orchestrator::new(settings),
             is_synced: false,
             snapshots,
+            callers: CallerBook::default(),
             published_at: Timestamp::ZERO,
             sweep_at: Timestamp::ZERO,
             read_wall_clock_at: Timestamp::ZERO,
@@ -170,6 +173,7 @@ impl EventLoop {
             PlatformFact::RevisionRemoved(name) | PlatformFact::RevisionGivenBack(name) => {
                 tracing::info!(revision = %name, "revision removed");
                 self.sources.forget(name);
+                self.callers.forget(name);
             }
             PlatformFact::ProblemsChanged { problems, .. } => {
                 for problem in problems {
@@ -234,8 +238,9 @@ impl EventLoop {
         }
     }
 
-    fn tell(&mut self, event: ControlEvent) {
+    fn tell(&mut self, mut event: ControlEvent) {
         let now = self.clock.now();
+        self.callers.take_from(&mut event, now);
         if let Some(recorder) = &mut self.recorder {
             recorder.begin(RecordInput::Event(Box::new(event.clone())), now);
         }
@@ -293,7 +298,8 @@ impl EventLoop {
         let control = self.orchestrator.snapshot(now);
         self.metrics.problems(control.problems().len());
         let (owner, asked) = (self.name.clone(), self.sources.asked().clone());
-        self.snapshots.publish(Snapshot { owner, at: now, control, asked });
+        let callers = self.callers.callers().clone();
+        self.snapshots.publish(Snapshot { owner, at: now, control, asked, callers });
     }
 
     /// Tells what hour of the day it is, and by which local time. A clock before 1970 tells nothing.

@@ -288,6 +288,17 @@ pub(crate) struct RevisionLoad {
     /// The wait of the oldest waiting request, in nanoseconds.
     #[prost(uint64, tag = "3")]
     pub oldest_wait: u64,
+    #[prost(message, repeated, tag = "4")]
+    pub callers: Vec<Caller>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Caller {
+    #[prost(string, tag = "1")]
+    pub user_agent: String,
+    /// An IP address.
+    #[prost(string, tag = "2")]
+    pub address: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -519,8 +519,12 @@ fn any_pod_order() -> impl Strategy<Value = PodOrder> {
 }
 
 fn any_loads() -> impl Strategy<Value = Vec<RevisionLoad>> {
-    let load = (any_revision(), any_load(), any_duration())
-        .prop_map(|(revision, load, oldest_wait)| RevisionLoad { revision, load, oldest_wait });
+    let caller = ("[ -~]{0,96}", any::<std::net::IpAddr>())
+        .prop_map(|(user_agent, address)| vocabulary::Caller { user_agent: user_agent.into(), address });
+    let callers = proptest::collection::vec(caller, 0..=vocabulary::Caller::NAMED_MAX);
+    let load = (any_revision(), any_load(), any_duration(), callers).prop_map(
+        |(revision, load, oldest_wait, callers)| RevisionLoad { revision, load, oldest_wait, callers },
+    );
     proptest::collection::vec(load, 0..4)
 }
 
