@@ -79,6 +79,7 @@ impl Cli {
             | CliCommand::Install(_)
             | CliCommand::Completion(_)
             | CliCommand::Man(_)
+            | CliCommand::Schema
             | CliCommand::SampleApp
             | CliCommand::Pod(_)
             | CliCommand::QueueProxy(_) => {}
@@ -159,6 +160,8 @@ pub(crate) enum CliCommand {
     Completion(CompletionOptions),
     /// Print the manual page, or write those of every command.
     Man(ManOptions),
+    /// Print the JSON Schema of manifests, by which editors complete and check them.
+    Schema,
     /// A small web app to try ebb with: GET /?sleep=MS&prime=N&bloat=MB.
     SampleApp,
     /// The names of all revisions, for shells that complete them.
