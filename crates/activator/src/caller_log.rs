@@ -28,7 +28,13 @@ pub(crate) struct CallerLog {
 impl CallerLog {
     /// A request with these headers came then. Of one that came through proxies the address is the first
     /// that they name, if they are trusted.
-    pub(crate) fn note(&self, now: Timestamp, headers: &HeaderMap, peer: IpAddr, trusts: impl FnOnce() -> bool) {
+    pub(crate) fn note(
+        &self,
+        now: Timestamp,
+        headers: &HeaderMap,
+        peer: IpAddr,
+        trusts: impl FnOnce() -> bool,
+    ) {
         if now.as_nanos() < self.sample_at.load(Ordering::Relaxed) {
             return;
         }
@@ -109,7 +115,12 @@ mod tests {
     #[test]
     fn the_address_is_that_of_trusted_proxies() {
         let peer: IpAddr = [10, 0, 0, 7].into();
-        let rows = [("192.0.2.1, 10.1.1.1", true, "192.0.2.1"), ("[fd00::1]", true, "fd00::1"), ("unknown", true, "10.0.0.7"), ("192.0.2.1", false, "10.0.0.7")];
+        let rows = [
+            ("192.0.2.1, 10.1.1.1", true, "192.0.2.1"),
+            ("[fd00::1]", true, "fd00::1"),
+            ("unknown", true, "10.0.0.7"),
+            ("192.0.2.1", false, "10.0.0.7"),
+        ];
         for (forwarded, is_trusted, expected) in rows {
             let log = CallerLog::default();
             let at = Timestamp::from_millis(1000);

@@ -156,8 +156,8 @@ impl ActivatorStack {
     ) -> RequestForwarder<'s> {
         let RequestArrival { at: arrived, kind, span } = arrival;
         let settings = revision.settings();
-        let shows_page = settings.waiting_page != WaitingPage::Off
-            && is_navigation(request.method(), request.headers());
+        let shows_page =
+            settings.waiting_page != WaitingPage::Off && is_navigation(request.method(), request.headers());
         let measure = if settings.ignores(request.headers()) {
             RequestMeasure::Unmeasured(kind)
         } else {

@@ -94,7 +94,9 @@ mod tests {
     fn a_navigation_is_told_by_what_browsers_say() {
         let with = |mode: &'static str| HeaderMap::from_iter([(FETCH_MODE, HeaderValue::from_static(mode))]);
         assert!(is_navigation(&Method::GET, &with("navigate")));
-        assert!(!is_navigation(&Method::POST, &with("navigate")) && !is_navigation(&Method::GET, &with("cors")));
+        assert!(
+            !is_navigation(&Method::POST, &with("navigate")) && !is_navigation(&Method::GET, &with("cors"))
+        );
         assert!(!is_navigation(&Method::GET, &HeaderMap::new()), "programs wait");
     }
 
@@ -111,7 +113,10 @@ mod tests {
             assert!(header("content-type").is_some_and(|kind| kind.starts_with("text/html")));
         }
         let page = usual_page(&name(), "its pod <1> to get ready");
-        assert!(page.contains("<h1>hello is starting</h1>") && page.contains("its pod &lt;1&gt; to get ready"), "{page}");
+        assert!(
+            page.contains("<h1>hello is starting</h1>") && page.contains("its pod &lt;1&gt; to get ready"),
+            "{page}"
+        );
     }
 
     #[test]

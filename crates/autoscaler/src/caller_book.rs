@@ -73,7 +73,9 @@ mod tests {
         let name = RevisionName::new("default", "service", "hello").expect("a name");
         let mut book = CallerBook::default();
         let mut hear = |agents: &[&str], second: u64| {
-            let callers = agents.iter().map(|&agent| Caller { user_agent: agent.into(), address: [10, 0, 0, 7].into() });
+            let callers = agents
+                .iter()
+                .map(|&agent| Caller { user_agent: agent.into(), address: [10, 0, 0, 7].into() });
             let load = RevisionLoad {
                 revision: name.clone(),
                 load: Load::default(),
@@ -88,7 +90,9 @@ mod tests {
             };
             assert_eq!(loads[0].callers, []);
             let seen = book.callers().get(&name).cloned().unwrap_or_default();
-            seen.iter().map(|seen| (seen.caller.user_agent.to_string(), seen.at.whole_secs())).collect::<Vec<_>>()
+            seen.iter()
+                .map(|seen| (seen.caller.user_agent.to_string(), seen.at.whole_secs()))
+                .collect::<Vec<_>>()
         };
         let seen = |agent: &str, at: u64| (agent.to_owned(), at);
         assert_eq!(hear(&["a", "b"], 10), [seen("a", 10), seen("b", 10)]);

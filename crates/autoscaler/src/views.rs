@@ -15,9 +15,9 @@ use scaling::{HistorySpan, Series, SeriesRange, ShadowStatus};
 use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
-    API_VERSION, AskedMetricView, CallerView, HpaConditionView, HpaMetricView, HpaView, LinkTallyView, LinksView,
-    OtherAutoscalerView, PlatformTermsView, PredictionView, ProblemList, RevisionDetail, RevisionList,
-    RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
+    API_VERSION, AskedMetricView, CallerView, HpaConditionView, HpaMetricView, HpaView, LinkTallyView,
+    LinksView, OtherAutoscalerView, PlatformTermsView, PredictionView, ProblemList, RevisionDetail,
+    RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
 };
 use crate::caller_book::SeenCaller;
 use crate::metric_sources::AskedMetric;

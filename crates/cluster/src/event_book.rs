@@ -120,8 +120,10 @@ impl EventSeries {
     fn add(&mut self, note: &EventNote) {
         self.count = self.count.saturating_add(1);
         let Some(whole) = &mut self.whole_change else { return };
-        if let (EventText::CountChange { to, why, .. }, EventText::CountChange { to: last, why: because, .. }) =
-            (&mut whole.text, &note.text)
+        if let (
+            EventText::CountChange { to, why, .. },
+            EventText::CountChange { to: last, why: because, .. },
+        ) = (&mut whole.text, &note.text)
         {
             (*to, *why) = (*last, because.clone());
         }
@@ -271,7 +273,8 @@ mod tests {
     #[test]
     fn changes_of_a_minute_are_told_from_where_it_began() {
         let mut book = EventBook::new(1);
-        for (millis, from, to, why) in [(0, 0, 1, "a request"), (2_000, 1, 4, "more"), (50_000, 4, 8, "most")] {
+        for (millis, from, to, why) in [(0, 0, 1, "a request"), (2_000, 1, 4, "more"), (50_000, 4, 8, "most")]
+        {
             book.note(change(from, to, why), at(millis));
         }
         assert_eq!(written(&mut book, at(59_000)), ["from 0 to 1 pod: a request"]);

@@ -29,8 +29,8 @@ pub(crate) use simulation::{
     LengthOptions, ScenarioOptions, SimulateArguments, SimulateOptions, SimulationOrder, VariantOption,
     WaitObjective, WaitQuantile,
 };
-use values::{duration, gateway_name};
 pub(crate) use values::{GatewayName, TakeOverTarget, TokenGroup};
+use values::{duration, gateway_name};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]

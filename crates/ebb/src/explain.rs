@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use autoscaler::api_types::{
-    AskedMetricView, CallerView, DecisionView, FailureView, HpaConditionView, HpaView, KillView, LateBytesView,
-    PlatformTermsView, PodView, PredictionView, ReasonView, RevisionDetail, RevisionSummary,
+    AskedMetricView, CallerView, DecisionView, FailureView, HpaConditionView, HpaView, KillView,
+    LateBytesView, PlatformTermsView, PodView, PredictionView, ReasonView, RevisionDetail, RevisionSummary,
 };
 use vocabulary::{PodCount, format_duration, shown};
 
@@ -76,7 +76,8 @@ fn text(detail: &RevisionDetail) -> String {
     lines.extend(now.prediction.as_ref().map(prediction));
     lines.extend(left_alone(now).map(|why| format!("  left alone {why}")));
     let is_said = now.left_alone.is_some();
-    lines.extend(platform(&detail.platform, is_said).into_iter().map(|terms| format!("  platform   {terms}")));
+    lines
+        .extend(platform(&detail.platform, is_said).into_iter().map(|terms| format!("  platform   {terms}")));
     if let Some(why) = &now.why_not_ready {
         lines.push(format!("  not ready  {why}"));
     }
@@ -383,7 +384,11 @@ mod tests {
     #[test]
     fn a_caller_is_named_with_its_address_and_age() {
         let of = |user_agent: &str| {
-            caller(&CallerView { user_agent: user_agent.to_owned(), address: [10, 0, 0, 7].into(), age_ms: 3200 })
+            caller(&CallerView {
+                user_agent: user_agent.to_owned(),
+                address: [10, 0, 0, 7].into(),
+                age_ms: 3200,
+            })
         };
         assert_eq!(of("Prometheus/2.45"), "\"Prometheus/2.45\" from 10.0.0.7 (3.2s ago)");
         assert_eq!(of(""), "no user-agent from 10.0.0.7 (3.2s ago)");
@@ -393,7 +398,8 @@ mod tests {
     fn a_count_that_is_left_alone_is_called_by_its_cause() {
         let mut now = crate::get::summary_for_tests("shop/deployment/hello");
         assert_eq!(left_alone(&now), None);
-        let compared = ShadowView { compared_ms: 9, compared: 1, differed: 0, differs_ms: None, last_difference: None };
+        let compared =
+            ShadowView { compared_ms: 9, compared: 1, differed: 0, differs_ms: None, last_difference: None };
         now.shadow = Some(compared);
         assert!(left_alone(&now).is_some_and(|why| why.starts_with("it is in shadow: ")));
         now.left_alone = Some("paused".to_owned());

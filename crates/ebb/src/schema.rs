@@ -10,7 +10,7 @@ const SCHEMA: &str = include_str!("../../../config/ebb.schema.json");
 
 /// Prints it.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    output::print_raw(SCHEMA)?;
+    output::print_line(SCHEMA.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -38,7 +38,8 @@ mod tests {
         let schema = schema();
         let annotations = &schema["definitions"]["annotations"];
         let known = names(&annotations["properties"]);
-        let of_ours = |name: &&str| settings::ANNOTATION_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let of_ours =
+            |name: &&str| settings::ANNOTATION_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         let known: BTreeSet<&str> = known.into_iter().filter(of_ours).collect();
         assert_eq!(known, settings::annotation_keys().collect());
         // An unknown one of these domains is refused; the old spellings are not unknown.

@@ -219,8 +219,7 @@ fn validated(
 }
 
 /// What is said of a manifest that was applied and names the count.
-const APPLIED_COUNT_WARNING: &str =
-    "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave the field out";
+const APPLIED_COUNT_WARNING: &str = "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave the field out";
 
 /// All problems and warnings of an object, one line each; and the count that a manifest has applied, as far as
 /// the object tells.
@@ -327,7 +326,10 @@ impl AppliedCount {
         let found = Self {
             replicas: object["spec"]["replicas"].clone(),
             client_side: applied.filter(names_count).map(str::to_owned),
-            server_side: entries.filter(|entry| is_count_applied(entry)).map(|entry| entry["time"].clone()).collect(),
+            server_side: entries
+                .filter(|entry| is_count_applied(entry))
+                .map(|entry| entry["time"].clone())
+                .collect(),
         };
         (found.client_side.is_some() || !found.server_side.is_empty()).then_some(found)
     }

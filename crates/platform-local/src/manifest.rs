@@ -37,12 +37,12 @@ use std::path::{Path, PathBuf};
 
 use vocabulary::Findings;
 
-pub(crate) use crate::manifest::loaded::PlacedService;
-pub use crate::manifest::loaded::{LoadedManifest, ServiceAddress};
-pub(crate) use crate::manifest::pod::MOST_SIDECARS;
 pub use crate::manifest::autoscalers::{place_of, tree_of};
 pub use crate::manifest::document::items;
 pub(crate) use crate::manifest::item::Item;
+pub(crate) use crate::manifest::loaded::PlacedService;
+pub use crate::manifest::loaded::{LoadedManifest, ServiceAddress};
+pub(crate) use crate::manifest::pod::MOST_SIDECARS;
 pub(crate) use crate::manifest::reading::FilesReading;
 pub(crate) use crate::manifest::service::ManifestService;
 pub use crate::manifest::source::{ForeignKinds, ManifestSource, manifests_in, text_of};

@@ -266,7 +266,10 @@ fn read_waiting_page(reader: &mut SettingsReader<'_>) -> Option<WaitingPageSetti
         "auto" => Some(WaitingPageSetting::Auto),
         "off" => Some(WaitingPageSetting::Off),
         "" => {
-            reader.refuse(entry, "names no page; write \"auto\", \"off\" or, on one machine, the path of a file");
+            reader.refuse(
+                entry,
+                "names no page; write \"auto\", \"off\" or, on one machine, the path of a file",
+            );
             None
         }
         file => Some(WaitingPageSetting::File(file.into())),

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use vocabulary::{
-    Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts, Routing,
-    WaitingPage,
+    Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts,
+    Routing, WaitingPage,
 };
 
 /// The headers that only an activator sets on a request.

@@ -90,7 +90,13 @@ async fn an_autoscaler_that_hangs_beside_another_one_is_named() {
     assert_eq!(unanswered().await, Vec::<String>::new());
     tokio::time::sleep(Duration::from_secs(6)).await;
     let (control, asked) = (ControlSnapshot::default(), SharedMap::default());
-    writer.publish(Snapshot { owner: ReplicaName::new("other"), at: clock.now(), control, asked, callers: SharedMap::default() });
+    writer.publish(Snapshot {
+        owner: ReplicaName::new("other"),
+        at: clock.now(),
+        control,
+        asked,
+        callers: SharedMap::default(),
+    });
     assert_eq!(unanswered().await, ["hanging"]);
     let (status, _) = get_page(&router, "/v1/revisions/default/service/none").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "the one that hangs may decide about it");

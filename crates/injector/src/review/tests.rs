@@ -176,7 +176,8 @@ fn a_count_in_a_manifest_is_warned_of_only_where_the_manifest_is_applied() {
     let by_server = |time: &str| {
         let mut object = workload(&json!({}));
         let fields = json!({"f:spec": {"f:replicas": {}}});
-        object["metadata"]["managedFields"] = json!([{"operation": "Apply", "time": time, "fieldsV1": fields}]);
+        object["metadata"]["managedFields"] =
+            json!([{"operation": "Apply", "time": time, "fieldsV1": fields}]);
         object
     };
     assert!(!is_warned(&by_server("1"), &by_server("1")) && is_warned(&by_server("2"), &by_server("1")));

@@ -169,7 +169,8 @@ fn metadata(
     let annotations = fields.text_map("annotations", report);
     let (of_hosts, others): (Vec<_>, Vec<_>) =
         annotations.into_iter().partition(|(key, _)| key.text == HOSTS_ANNOTATION);
-    let hosts = of_hosts.into_iter().flat_map(|(key, text)| read_annotation(text, key.place, report)).collect();
+    let hosts =
+        of_hosts.into_iter().flat_map(|(key, text)| read_annotation(text, key.place, report)).collect();
     refuse_all(misplaced_annotations(&as_map(&others)), &others, report);
     fields.finish(&[("generateName", "give it a name")], report);
     let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE);
