@@ -2,8 +2,8 @@
 //!
 //! A person who opens a page that sleeps would look at an empty one. So the navigation of a browser is
 //! answered after a second, with a page that reloads by itself. Its request is over then, and no other may be
-//! there: without any, the start would be given up. So one place in the queue is kept until a pod is ready, and
-//! one is enough, however many browsers reload.
+//! there: without any, the start would be given up. So one place in the queue is kept until a pod is ready,
+//! and one is enough, however many browsers reload.
 
 use std::borrow::Cow;
 use std::sync::Arc;

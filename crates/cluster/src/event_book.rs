@@ -1,10 +1,10 @@
 //! Which Events are to be written, so that people read what happened, and few enough to read?
 //!
-//! The first word about an object and a reason is written at once. What follows within a minute is
-//! counted, and written when the minute is over: as a series of the first Event, or, of changes of a count, as
-//! an Event that leads from the first count to the last, since the words of an Event cannot be changed. The
-//! next word begins another Event. Over all objects, writes are paced, and what waits too long behind others is dropped: an Event
-//! is a convenience, and what is so stands in the problems.
+//! The first word about an object and a reason is written at once. What follows within a minute is counted,
+//! and written when the minute is over: as a series of the first Event, or, of changes of a count, as an
+//! Event that leads from the first count to the last, since the words of an Event cannot be changed. The next
+//! word begins another Event. Over all objects, writes are paced, and what waits too long behind others is
+//! dropped: an Event is a convenience, and what is so stands in the problems.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;

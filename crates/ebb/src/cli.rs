@@ -346,8 +346,8 @@ pub(crate) struct TokenOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestartOptions {
-    /// The Service whose pods are replaced, as namespace/kind/name or any unambiguous suffix of it; or the part
-    /// that is rebuilt: autoscaler or activator. A Service of such a name is service/autoscaler.
+    /// The Service whose pods are replaced, as namespace/kind/name or any unambiguous suffix of it; or the
+    /// part that is rebuilt: autoscaler or activator. A Service of such a name is service/autoscaler.
     #[arg(value_name = "SERVICE|autoscaler|activator")]
     pub(crate) target: String,
     #[command(flatten)]

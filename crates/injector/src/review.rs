@@ -221,8 +221,8 @@ fn validated(
 /// What is said of a manifest that was applied and names the count.
 const APPLIED_COUNT_WARNING: &str = "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave the field out";
 
-/// All problems and warnings of an object, one line each; and the count that a manifest has applied, as far as
-/// the object tells.
+/// All problems and warnings of an object, one line each; and the count that a manifest has applied, as far
+/// as the object tells.
 fn said_of(
     object: Option<&RawValue>,
     settings: &InjectorSettings,

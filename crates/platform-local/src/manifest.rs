@@ -1,6 +1,6 @@
 //! What do the files say? Knative `ManifestService` manifests, documents of kind `HorizontalPodAutoscaler`
-//! and `DomainMapping`, and the ConfigMap `config-autoscaler`, with the `ConfigMap`s and `Secret`s that Services take variables
-//! from; every problem at once.
+//! and `DomainMapping`, and the ConfigMap `config-autoscaler`, with the `ConfigMap`s and `Secret`s that
+//! Services take variables from; every problem at once.
 //!
 //! Reading has two steps, because annotations are checked against limits of the ConfigMap, which may stand in
 //! another file: first all files become trees of YAML, then the ConfigMap is read, then the autoscalers'

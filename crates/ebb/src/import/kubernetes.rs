@@ -1,7 +1,7 @@
 //! `ebb import --to kubernetes`: a Knative Service as the objects of a cluster without Knative.
 //!
-//! A Deployment, whose pods ask for a queue-proxy; a Service without a selector, which ebb serves; and, where a
-//! Gateway is named, an `HTTPRoute`. What Knative fills in (`$PORT`, the port of a probe) is written out.
+//! A Deployment, whose pods ask for a queue-proxy; a Service without a selector, which ebb serves; and, where
+//! a Gateway is named, an `HTTPRoute`. What Knative fills in (`$PORT`, the port of a probe) is written out.
 
 use settings::hpa::reading::DocumentNode;
 use settings::hpa::yaml_of;

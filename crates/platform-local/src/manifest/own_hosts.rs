@@ -206,8 +206,8 @@ pub(crate) struct HostClaims {
     pub(crate) own: Vec<PlacedHost>,
 }
 
-/// The Services that claim a host of another, each with its problem. A host that follows from a Service's name
-/// is that Service's; of other claims the first holds.
+/// The Services that claim a host of another, each with its problem. A host that follows from a Service's
+/// name is that Service's; of other claims the first holds.
 pub(crate) fn conflicts(claims: &[HostClaims]) -> Vec<(RevisionName, Trouble)> {
     let mut owners: BTreeMap<&str, (&RevisionName, &PlacedHost)> = BTreeMap::new();
     for claim in claims {

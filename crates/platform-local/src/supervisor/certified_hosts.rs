@@ -1,5 +1,5 @@
-//! Does a certificate cover each host that manifests give to Services? Clients over TLS refuse a host that none
-//! covers.
+//! Does a certificate cover each host that manifests give to Services? Clients over TLS refuse a host that
+//! none covers.
 
 use std::fmt;
 use std::sync::Arc;
