@@ -24,6 +24,9 @@ use crate::context::{Context, random_number};
 use crate::host_search;
 use crate::shared_revision::{RevisionHandle, SharedRevision};
 
+/// How many callers one word names at most, whatever the number of revisions.
+const CALLERS_PER_WORD_MAX: usize = 1000;
+
 /// What an event asks of the thread of the links.
 pub(crate) enum LinkDuty {
     /// End a link that stands.
@@ -134,6 +137,19 @@ impl Assignments {
     pub(crate) fn next_words(&self, link: LinkNumber) -> Vec<ActivatorWord> {
         let now = self.context.clock.now();
         self.known.lock().next_words(link, now)
+    }
+
+    /// Adds to a word about a second who called lately.
+    pub(crate) fn name_callers(&self, word: &mut ActivatorWord) {
+        let ActivatorWord::Loads { loads, .. } = word else { return };
+        let (now, known) = (self.context.clock.now(), self.known.lock());
+        let mut left = CALLERS_PER_WORD_MAX;
+        for load in loads {
+            let Some(handle) = known.cell(&load.revision) else { continue };
+            load.callers = handle.shared().callers.lately(now);
+            load.callers.truncate(left);
+            left -= load.callers.len();
+        }
     }
 
     /// Carries out a command, unless it is the duty of the thread of the links.

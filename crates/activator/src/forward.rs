@@ -20,6 +20,7 @@ use vocabulary::{Routing, Slice, Timestamp};
 use crate::outgoing::{PodAttempt, RepeatableRequest, Way};
 use crate::shared_revision::{RequestSeat, SharedRevision};
 use crate::stream_refusals::StreamRefusals;
+use crate::waiting_page::{self, PATIENCE};
 pub(crate) use guard::AnswerBody;
 use guard::Guard;
 
@@ -43,6 +44,8 @@ pub(crate) struct RequestForwarder<'a> {
     /// The span of the request, until its answer begins; `None` for requests without a trace.
     pub(crate) span: &'a mut Option<Box<Span>>,
     pub(crate) has_waited: bool,
+    /// Whether a page is shown in the place of a long wait: a browser asks, and the revision has one.
+    pub(crate) shows_page: bool,
     pub(crate) app_refusals: AppRefusals,
     pub(crate) stream_refusals: StreamRefusals,
 }
@@ -65,6 +68,15 @@ enum AttemptOutcome {
     NoRoom,
     /// The pod's app got the request and refused it.
     RefusedByApp,
+}
+
+/// How the wait for a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TurnEnd {
+    /// The request has a slot in a pod.
+    Granted,
+    /// It waits still, and the browser that sent it is to be shown a page.
+    PageIsDue,
 }
 
 /// Where a request stands before an attempt.
@@ -90,8 +102,8 @@ impl RequestForwarder<'_> {
                         None => return Ok(self.answer_without_pod(kind)),
                     },
                 };
-                if seat.is_waiting() {
-                    self.await_turn(&mut seat).await?;
+                if seat.is_waiting() && self.await_turn(&mut seat).await? == TurnEnd::PageIsDue {
+                    return Ok(self.answer_with_page(seat));
                 }
                 let address = self.pod_address(seat.address());
                 let guard = Guard::new(seat, address, &self.revision, self.upstreams);
@@ -230,21 +242,54 @@ impl RequestForwarder<'_> {
         response
     }
 
-    async fn await_turn(&mut self, seat: &mut RequestSeat) -> Result<(), Refusal> {
+    /// Waits for the turn of a request; a browser's only for as long as a person looks at an empty page.
+    async fn await_turn(&mut self, seat: &mut RequestSeat) -> Result<TurnEnd, Refusal> {
         self.has_waited = true;
         if let Some(span) = self.span {
             span.event_about("waiting", Some(&self.revision.waits_for()));
             span.note("ebb.cold_start", !self.revision.has_ready_pod());
         }
-        match self.timers.limit(seat.granted()).await {
-            Ok(granted) => granted.map_err(|refused| self.refusal(refused))?,
-            Err(expired) => return Err(self.no_ready_pod(expired)),
+        if self.shows_page {
+            let clock = self.clock;
+            // Cancel-safe: the place in the queue is the seat's.
+            tokio::select! {
+                granted = seat.granted() => granted.map_err(|refused| self.refusal(refused))?,
+                () = clock.sleep_until(self.arrived + PATIENCE) => return Ok(TurnEnd::PageIsDue),
+            }
+        } else {
+            match self.timers.limit(seat.granted()).await {
+                Ok(granted) => granted.map_err(|refused| self.refusal(refused))?,
+                Err(expired) => return Err(self.no_ready_pod(expired)),
+            }
         }
         if let Some(span) = self.span {
             let waited = span.event("granted");
             span.note("ebb.wait_seconds", waited);
         }
-        Ok(())
+        Ok(TurnEnd::Granted)
+    }
+
+    /// Shows the page. The place in the queue is kept until a pod takes its turn, unless another one is.
+    fn answer_with_page(self, mut seat: RequestSeat) -> Response<AnswerBody> {
+        let revision = Arc::clone(&self.revision);
+        let page = revision.settings().waiting_page.clone();
+        let answer = waiting_page::answer(&page, &revision.name, &revision.waits_for());
+        if let Some(kept) = revision.kept_place.take() {
+            let mut timers = self.timers;
+            // It ends with the pod that is ready, with the time that the request had, or with the revision. A
+            // panic in it frees the place as well, and another browser takes it.
+            tokio::task::spawn_local(async move {
+                // How it ended is the next browser's answer.
+                let _ = timers.limit(seat.granted()).await;
+                drop((seat, kept));
+            });
+        }
+        // Every page ends with a body; without one the request would have waited.
+        let response = answer.unwrap_or_else(|| Response::new(Body::empty()));
+        if let Some(mut span) = self.span.take() {
+            span.answered(response.status());
+        }
+        response.map(|body| GuardedBody::new(body, None))
     }
 
     fn way(&self, seat: &RequestSeat) -> Way {

@@ -10,6 +10,7 @@ mod activator;
 mod agenda;
 mod assignments;
 mod backends;
+mod caller_log;
 mod config;
 mod context;
 mod forward;
@@ -33,6 +34,7 @@ mod stream_refusals;
 mod sync;
 #[cfg(test)]
 mod vectors;
+mod waiting_page;
 mod worker_listeners;
 mod workers;
 

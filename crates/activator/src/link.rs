@@ -202,8 +202,9 @@ impl LinkContext {
                 if words.is_empty() {
                     break;
                 }
-                for word in &words {
-                    writer.send(word).await?;
+                for mut word in words {
+                    self.assignments.name_callers(&mut word);
+                    writer.send(&word).await?;
                 }
             }
         }

@@ -30,9 +30,11 @@ use throttling::{
 use tokio::sync::oneshot;
 use vocabulary::{Assignment, HeadSizeLimit, RevisionName, Timestamp};
 
+use crate::caller_log::CallerLog;
 use crate::context::{Context, WaitingPlace};
 use crate::metrics::RevisionMetrics;
 use crate::stream_refusals::PodAcceptance;
+use crate::waiting_page::KeptPlace;
 pub(crate) use handle::RevisionHandle;
 use queue::{RevisionQueue, WaitAnswer, Waiter};
 pub(crate) use seat::RequestSeat;
@@ -46,6 +48,10 @@ pub(crate) struct SharedRevision {
     state: Mutex<SharedState>,
     metrics: RevisionMetrics,
     pub(crate) acceptance: PodAcceptance,
+    /// The place in the queue that is kept for browsers, which are shown a page meanwhile.
+    pub(crate) kept_place: KeptPlace,
+    /// Who sent its requests lately.
+    pub(crate) callers: CallerLog,
 }
 
 struct SharedState {
@@ -96,6 +102,8 @@ impl SharedRevision {
                 is_counted: true,
             }),
             acceptance: PodAcceptance::default(),
+            kept_place: KeptPlace::default(),
+            callers: CallerLog::default(),
         }
     }
 

@@ -5,9 +5,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{Abort, AppRefusals, Body, Connection, Drain, ForwardingTerms, GuardedBody, HEAD_SIZE_SETTING, HeadLimits, HopFailure, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, Service, Span, Timers, UnservedRequest, Upstreams, effective_host, note_tls};
+use dataplane::{
+    Abort, AppRefusals, Body, Connection, Drain, ForwardingTerms, GuardedBody, HEAD_SIZE_SETTING, HeadLimits,
+    HopFailure, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, Service, Span, Timers,
+    UnservedRequest, Upstreams, effective_host, note_tls,
+};
 use http::StatusCode;
-use vocabulary::Timestamp;
+use vocabulary::{Timestamp, WaitingPage};
 
 use crate::assignments::Assignments;
 use crate::context::Context;
@@ -16,6 +20,7 @@ use crate::outgoing::RepeatableRequest;
 use crate::reporting::RequestReporter;
 use crate::shared_revision::SharedRevision;
 use crate::stream_refusals::StreamRefusals;
+use crate::waiting_page::is_navigation;
 
 /// How long a request for an unknown host waits for an activator that has not heard everything yet: Knative's
 /// default request timeout, since the revision's own is not known.
@@ -151,9 +156,14 @@ impl ActivatorStack {
     ) -> RequestForwarder<'s> {
         let RequestArrival { at: arrived, kind, span } = arrival;
         let settings = revision.settings();
+        let shows_page =
+            settings.waiting_page != WaitingPage::Off && is_navigation(request.method(), request.fields());
         let measure = if settings.ignores(request.fields()) {
             RequestMeasure::Unmeasured(kind)
         } else {
+            let peer = connection.peer().ip();
+            let trusts = || self.context.forwarders.trusts(peer);
+            revision.callers.note(arrived, request.fields(), peer, trusts);
             RequestMeasure::Load
         };
         // The timers run from arrival: time in a queue counts.
@@ -179,6 +189,7 @@ impl ActivatorStack {
             measure,
             span,
             has_waited: false,
+            shows_page,
             app_refusals: AppRefusals::none(SecondAttempt::AtOnce),
             stream_refusals: StreamRefusals::default(),
         }

@@ -30,6 +30,8 @@ mod pods;
 mod record;
 mod series;
 
+use std::net::IpAddr;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, ReplicaName, RevisionName, Routing};
@@ -270,6 +272,10 @@ pub struct RevisionDetail {
     /// Class hpa: the metrics that others than pods were asked for at the last sync.
     #[serde(default)]
     pub asked: Vec<AskedMetricView>,
+    /// Some of those who sent requests in its window, the latest first, at most five. Requests that are not
+    /// measured, and those past activators, are not among them.
+    #[serde(default)]
+    pub callers: Vec<CallerView>,
     /// In the order of their names.
     pub pods: Vec<PodView>,
     /// Its pods that ended last, the first of them first, at most 20.
@@ -285,6 +291,17 @@ pub struct RevisionDetail {
     pub last_kill: Option<KillView>,
     /// Configuration that was refused, of any revision or the cluster.
     pub problems: Vec<String>,
+}
+
+/// A client whose requests keep a revision awake.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallerView {
+    /// The beginning of its `User-Agent`; empty if it sends none.
+    pub user_agent: String,
+    /// Where it is: as trusted proxies say, or the other end of its connection.
+    pub address: IpAddr,
+    /// How long ago a request of it came, in milliseconds.
+    pub age_ms: u64,
 }
 
 /// What a platform lets happen to the count of a revision. None of this is a setting.

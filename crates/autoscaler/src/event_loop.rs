@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use vocabulary::{Ownership, ReplicaName, RevisionName, Routing, Timestamp};
 
 use crate::api::{LoopCall, LoopHealth};
+use crate::caller_book::CallerBook;
 use crate::config::AutoscalerConfig;
 use crate::history_keeper::HistoryKeeper;
 use crate::links::{LinkHandle, Links, OrderOutbox};
@@ -62,6 +63,7 @@ pub(crate) struct EventLoop {
     /// Health checks that are answered once readers find everything that is known now.
     checks: Vec<oneshot::Sender<LoopHealth>>,
     snapshots: SnapshotWriter,
+    callers: CallerBook,
     /// When readers were last told what is.
     published_at: Timestamp,
     /// When what was measured is to be written next.
@@ -124,6 +126,7 @@ impl EventLoop {
             is_synced: false,
             checks: Vec::new(),
             snapshots,
+            callers: CallerBook::default(),
             published_at: Timestamp::ZERO,
             sweep_at: Timestamp::ZERO,
             read_wall_clock_at: Timestamp::ZERO,
@@ -188,6 +191,7 @@ impl EventLoop {
             PlatformFact::RevisionRemoved(name) | PlatformFact::RevisionGivenBack(name) => {
                 tracing::info!(revision = %name, "revision removed");
                 self.sources.forget(name);
+                self.callers.forget(name);
             }
             PlatformFact::ProblemsChanged { problems, .. } => {
                 for problem in problems {
@@ -249,8 +253,9 @@ impl EventLoop {
         }
     }
 
-    fn tell(&mut self, event: ControlEvent) {
+    fn tell(&mut self, mut event: ControlEvent) {
         let now = self.clock.now();
+        self.callers.take_from(&mut event, now);
         self.record.begin(|| RecordInput::Event(Box::new(event.clone())), now);
         // One event, then all that follows from it, before the next event: what a command says holds only for
         // the state in which it was made.
@@ -310,7 +315,8 @@ impl EventLoop {
         }
         self.metrics.problems(control.problems().len());
         let (owner, asked) = (self.name.clone(), self.sources.asked().clone());
-        self.snapshots.publish(Snapshot { owner, at: now, control, asked });
+        let callers = self.callers.callers().clone();
+        self.snapshots.publish(Snapshot { owner, at: now, control, asked, callers });
     }
 
     /// Tells what hour of the day it is, and by which local time. A clock before 1970 tells nothing.

@@ -16,6 +16,7 @@ use runtime::Clock;
 use tokio::sync::watch;
 use vocabulary::{ReplicaName, RevisionName, SharedMap, Timestamp};
 
+use crate::caller_book::Callers;
 use crate::metric_sources::AskedMetric;
 
 /// Within what time a reader finds facts and decisions. A storm of them is published ten times a second.
@@ -37,6 +38,8 @@ pub(crate) struct Snapshot {
     pub(crate) control: ControlSnapshot,
     /// Class hpa: the metrics that were asked for last.
     pub(crate) asked: SharedMap<RevisionName, Arc<[AskedMetric]>>,
+    /// Who sent requests lately.
+    pub(crate) callers: Callers,
 }
 
 /// The event loop's end of the way to its readers.
@@ -55,7 +58,9 @@ pub(crate) struct SnapshotReader {
 /// Both ends, for an autoscaler that knows nothing yet.
 pub(crate) fn snapshots(owner: ReplicaName, clock: Clock) -> (SnapshotWriter, SnapshotReader) {
     let (control, asked) = (ControlSnapshot::default(), SharedMap::default());
-    let (writer, latest) = watch::channel(Arc::new(Snapshot { owner, at: clock.now(), control, asked }));
+    let callers = Callers::default();
+    let (writer, latest) =
+        watch::channel(Arc::new(Snapshot { owner, at: clock.now(), control, asked, callers }));
     (SnapshotWriter { latest: writer }, SnapshotReader { clock, latest })
 }
 
@@ -99,7 +104,7 @@ mod tests {
 
     fn snapshot(at: Timestamp) -> Snapshot {
         let (control, asked) = (ControlSnapshot::default(), SharedMap::default());
-        Snapshot { owner: ReplicaName::new("autoscaler"), at, control, asked }
+        Snapshot { owner: ReplicaName::new("autoscaler"), at, control, asked, callers: Callers::default() }
     }
 
     #[tokio::test(start_paused = true)]

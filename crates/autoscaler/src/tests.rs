@@ -241,6 +241,7 @@ pub(crate) fn revision(wanted: u32) -> Arc<RevisionFacts> {
         reachable: true,
         floor: PodCount::ZERO,
         floor_cause: FloorCause::default(),
+        waiting_page: vocabulary::WaitingPage::Off,
         hold: None,
         origin: RevisionOrigin::Found,
         template: "hello-00001".to_owned(),
@@ -444,7 +445,8 @@ async fn frames_that_do_not_name_a_revision_dilute_nothing() {
     end.writer.send(&ActivatorWord::Loads { second: 0, loads: Vec::new() }).await.unwrap();
     // Exactly two pods' worth; averaged with a second of nothing it would be one's.
     let load = Load { concurrency: Concurrency::clamped(14.0), queued: 14, ..Load::default() };
-    let loads = vec![RevisionLoad { revision: name(), load, oldest_wait: Duration::ZERO }];
+    let loads =
+        vec![RevisionLoad { revision: name(), load, oldest_wait: Duration::ZERO, callers: Vec::new() }];
     end.writer.send(&ActivatorWord::Loads { second: 1, loads }).await.unwrap();
     assert_eq!(world.scaled().await.0, PodCount::new(2));
     soon("the stop", world.autoscaler.stop()).await;

@@ -16,10 +16,11 @@ use scaling::{HistorySpan, Series, SeriesRange, ShadowStatus};
 use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp, format_duration};
 
 use crate::api_types::{
-    API_VERSION, AskedMetricView, HpaConditionView, HpaMetricView, HpaView, LinkTallyView, LinksView,
-    OtherAutoscalerView, PlatformTermsView, PredictionView, ProblemList, RevisionDetail, RevisionList,
-    RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
+    API_VERSION, AskedMetricView, CallerView, HpaConditionView, HpaMetricView, HpaView, LinkTallyView,
+    LinksView, OtherAutoscalerView, PlatformTermsView, PredictionView, ProblemList, RevisionDetail,
+    RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
 };
+use crate::caller_book::SeenCaller;
 use crate::metric_sources::AskedMetric;
 use crate::snapshot::Snapshot;
 use decisions::decision_views;
@@ -112,6 +113,7 @@ pub(crate) fn detail(
         platform: platform_view(view.facts()),
         hpa: view.hpa_report().map(|report| hpa_view(report, now)),
         asked: asked.map(asked_view).collect(),
+        callers: caller_views(snapshot, name, view.spec().stable_window, now),
         pods: view
             .pods(output)
             .iter()
@@ -123,6 +125,25 @@ pub(crate) fn detail(
         last_kill: view.last_kill().map(|kill| kill_view(kill, now)),
         problems: snapshot.control.problems().to_vec(),
     })
+}
+
+/// Those who called within the window, or within the last minute, in which people look.
+fn caller_views(
+    snapshot: &Snapshot,
+    name: &RevisionName,
+    window: Duration,
+    now: Timestamp,
+) -> Vec<CallerView> {
+    let within = window.max(Duration::from_secs(60));
+    let callers = snapshot.callers.get(name).into_iter().flat_map(|callers| callers.iter());
+    let lately = callers.filter(|seen| now.saturating_since(seen.at) <= within);
+    lately
+        .map(|SeenCaller { caller, at }| CallerView {
+            user_agent: caller.user_agent.to_string(),
+            address: caller.address,
+            age_ms: age_ms(*at, now),
+        })
+        .collect()
 }
 
 pub(crate) fn problems(snapshot: &Snapshot) -> ProblemList {

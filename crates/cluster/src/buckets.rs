@@ -341,8 +341,8 @@ impl Buckets {
     fn check_followed(&mut self, now: Timestamp) {
         let holders: BTreeSet<&str> = self.holders(now).collect();
         let are_all_held = self.holders(now).count() == self.keepers.len();
-        let followed = (are_all_held && !self.is_leaving)
-            .then(|| holders.into_iter().collect::<Vec<_>>().join(", "));
+        let followed =
+            (are_all_held && !self.is_leaving).then(|| holders.into_iter().collect::<Vec<_>>().join(", "));
         if self.followed != followed {
             self.new_followed.clone_from(&followed);
             self.followed = followed;

@@ -90,7 +90,9 @@ impl fmt::Display for Custody {
         match self {
             Self::Foreign => to.write_str("others"),
             Self::Refused(notice) => write!(to, "others, refused by ebb ({})", notice.reason),
-            Self::Prepared(revision) => write!(to, "Kubernetes, until the selector is removed (then ebb for {revision})"),
+            Self::Prepared(revision) => {
+                write!(to, "Kubernetes, until the selector is removed (then ebb for {revision})")
+            }
             Self::Adopted(revision) => write!(to, "ebb for {revision}"),
             Self::GivingBack(revision) => write!(to, "ebb for {revision}, until Kubernetes' own are there"),
             Self::Abandoned(revision) => write!(to, "ebb for {revision}, without being asked"),

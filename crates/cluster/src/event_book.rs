@@ -1,10 +1,10 @@
 //! Which Events are to be written, so that people read what happened, and few enough to read?
 //!
-//! The first word about an object and a reason is written at once. What follows within a minute is
-//! counted, and written when the minute is over: as a series of the first Event, or, of changes of a count, as
-//! an Event that leads from the first count to the last, since the words of an Event cannot be changed. The
-//! next word begins another Event. Over all objects, writes are paced, and what waits too long behind others is dropped: an Event
-//! is a convenience, and what is so stands in the problems.
+//! The first word about an object and a reason is written at once. What follows within a minute is counted,
+//! and written when the minute is over: as a series of the first Event, or, of changes of a count, as an
+//! Event that leads from the first count to the last, since the words of an Event cannot be changed. The next
+//! word begins another Event. Over all objects, writes are paced, and what waits too long behind others is
+//! dropped: an Event is a convenience, and what is so stands in the problems.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -120,8 +120,10 @@ impl EventSeries {
     fn add(&mut self, note: &EventNote) {
         self.count = self.count.saturating_add(1);
         let Some(whole) = &mut self.whole_change else { return };
-        if let (EventText::CountChange { to, why, .. }, EventText::CountChange { to: last, why: because, .. }) =
-            (&mut whole.text, &note.text)
+        if let (
+            EventText::CountChange { to, why, .. },
+            EventText::CountChange { to: last, why: because, .. },
+        ) = (&mut whole.text, &note.text)
         {
             (*to, *why) = (*last, because.clone());
         }
@@ -271,7 +273,8 @@ mod tests {
     #[test]
     fn changes_of_a_minute_are_told_from_where_it_began() {
         let mut book = EventBook::new(1);
-        for (millis, from, to, why) in [(0, 0, 1, "a request"), (2_000, 1, 4, "more"), (50_000, 4, 8, "most")] {
+        for (millis, from, to, why) in [(0, 0, 1, "a request"), (2_000, 1, 4, "more"), (50_000, 4, 8, "most")]
+        {
             book.note(change(from, to, why), at(millis));
         }
         assert_eq!(written(&mut book, at(59_000)), ["from 0 to 1 pod: a request"]);

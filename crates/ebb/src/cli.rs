@@ -29,8 +29,8 @@ pub(crate) use simulation::{
     LengthOptions, ScenarioOptions, SimulateArguments, SimulateOptions, SimulationOrder, VariantOption,
     WaitObjective, WaitQuantile,
 };
-use values::{duration, gateway_name, positive_duration, utc_instant};
 pub(crate) use values::{GatewayName, TakeOverTarget, TokenGroup};
+use values::{duration, gateway_name, positive_duration, utc_instant};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]
@@ -80,6 +80,7 @@ impl Cli {
             | CliCommand::Install(_)
             | CliCommand::Completion(_)
             | CliCommand::Man(_)
+            | CliCommand::Schema
             | CliCommand::SampleApp
             | CliCommand::Pod(_)
             | CliCommand::QueueProxy(_) => {}
@@ -164,6 +165,8 @@ pub(crate) enum CliCommand {
     Completion(CompletionOptions),
     /// Print the manual page, or write those of every command.
     Man(ManOptions),
+    /// Print the JSON Schema of manifests, by which editors complete and check them.
+    Schema,
     /// A small web app to try ebb with: GET /?sleep=MS&prime=N&bloat=MB.
     SampleApp,
     /// The names of all revisions, for shells that complete them.
@@ -372,8 +375,8 @@ pub(crate) struct TokenOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestartOptions {
-    /// The Service whose pods are replaced, as namespace/kind/name or any unambiguous suffix of it; or the part
-    /// that is rebuilt: autoscaler or activator. A Service of such a name is service/autoscaler.
+    /// The Service whose pods are replaced, as namespace/kind/name or any unambiguous suffix of it; or the
+    /// part that is rebuilt: autoscaler or activator. A Service of such a name is service/autoscaler.
     #[arg(value_name = "SERVICE|autoscaler|activator")]
     pub(crate) target: String,
     #[command(flatten)]

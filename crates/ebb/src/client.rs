@@ -77,7 +77,8 @@ impl UpClient {
             .with_context(|| format!("{}{path} did not answer within {PATIENCE:?}", self.url))?
     }
 
-    /// `GET path`, handed out line by line as it comes, however long that takes. Returns how the answer ended.
+    /// `GET path`, handed out line by line as it comes, however long that takes. Returns how the answer
+    /// ended.
     pub(crate) async fn lines(
         &self,
         path: &str,

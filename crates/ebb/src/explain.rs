@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use autoscaler::api_types::{
-    AskedMetricView, DecisionView, FailureView, HpaConditionView, HpaView, KillView, LateBytesView,
-    PlatformTermsView, PodView, PredictionView, ReasonView, RevisionDetail, RevisionSummary,
+    AskedMetricView, CallerView, DecisionView, FailureView, HpaConditionView, HpaView, KillView,
+    LateBytesView, PlatformTermsView, PodView, PredictionView, ReasonView, RevisionDetail, RevisionSummary,
 };
-use vocabulary::{PodCount, format_duration};
+use vocabulary::{PodCount, format_duration, shown};
 
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{ExplainOptions, OutputFormat};
@@ -72,10 +72,12 @@ fn text(detail: &RevisionDetail) -> String {
     ];
     lines.extend(detail.summary.url.iter().map(|url| format!("  url        {url}")));
     lines.push(zero(detail));
+    lines.extend(awake(detail));
     lines.extend(now.prediction.as_ref().map(prediction));
     lines.extend(left_alone(now).map(|why| format!("  left alone {why}")));
     let is_said = now.left_alone.is_some();
-    lines.extend(platform(&detail.platform, is_said).into_iter().map(|terms| format!("  platform   {terms}")));
+    lines
+        .extend(platform(&detail.platform, is_said).into_iter().map(|terms| format!("  platform   {terms}")));
     if let Some(why) = &now.why_not_ready {
         lines.push(format!("  not ready  {why}"));
     }
@@ -104,6 +106,26 @@ fn text(detail: &RevisionDetail) -> String {
         lines.push("no decision yet".to_owned());
     }
     lines.join("\n") + "\n"
+}
+
+/// Whose requests keep the revision from zero, and how they would count as nothing.
+fn awake(detail: &RevisionDetail) -> Option<String> {
+    if detail.min_scale > PodCount::ZERO || detail.callers.is_empty() {
+        return None;
+    }
+    let callers: Vec<String> = detail.callers.iter().map(caller).collect();
+    Some(format!(
+        "  awake by   {}; ebb.dev/ignore-user-agents names those whose requests are to count as nothing",
+        callers.join(", ")
+    ))
+}
+
+fn caller(caller: &CallerView) -> String {
+    let agent = match caller.user_agent.as_str() {
+        "" => "no user-agent".to_owned(),
+        agent => shown(agent),
+    };
+    format!("{agent} from {} ({} ago)", caller.address, age(caller.age_ms))
 }
 
 /// Why what is decided is not done: a person's wish, or another autoscaler.
@@ -360,10 +382,24 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_is_named_with_its_address_and_age() {
+        let of = |user_agent: &str| {
+            caller(&CallerView {
+                user_agent: user_agent.to_owned(),
+                address: [10, 0, 0, 7].into(),
+                age_ms: 3200,
+            })
+        };
+        assert_eq!(of("Prometheus/2.45"), "\"Prometheus/2.45\" from 10.0.0.7 (3.2s ago)");
+        assert_eq!(of(""), "no user-agent from 10.0.0.7 (3.2s ago)");
+    }
+
+    #[test]
     fn a_count_that_is_left_alone_is_called_by_its_cause() {
         let mut now = crate::get::summary_for_tests("shop/deployment/hello");
         assert_eq!(left_alone(&now), None);
-        let compared = ShadowView { compared_ms: 9, compared: 1, differed: 0, differs_ms: None, last_difference: None };
+        let compared =
+            ShadowView { compared_ms: 9, compared: 1, differed: 0, differs_ms: None, last_difference: None };
         now.shadow = Some(compared);
         assert!(left_alone(&now).is_some_and(|why| why.starts_with("it is in shadow: ")));
         now.left_alone = Some("paused".to_owned());

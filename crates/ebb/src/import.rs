@@ -27,9 +27,11 @@ use tree::text_at;
 pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<ExitCode> {
     let mut troubles = Vec::new();
     for file in files_of(&options.files)? {
-        let read = read_text(&file).map_err(|error| trouble(&file, None, format!("cannot be read: {error:#}")));
+        let read =
+            read_text(&file).map_err(|error| trouble(&file, None, format!("cannot be read: {error:#}")));
         let nodes = read.and_then(|text| {
-            let not_yaml = |found: NotYaml| trouble(&file, found.place, format!("is not YAML: {}", found.message));
+            let not_yaml =
+                |found: NotYaml| trouble(&file, found.place, format!("is not YAML: {}", found.message));
             platform_local::read_yaml(&text).map_err(not_yaml)
         });
         let nodes = match nodes {

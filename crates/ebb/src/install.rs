@@ -163,7 +163,9 @@ fn put_executable(options: &InstallOptions, place: &ExecutablePlace) -> anyhow::
         copy_executable(&executable, copy)?;
     }
     let (from, to) = (executable.display(), copy.display());
-    output::print_line(&format!("{verb}: {from} to {to}, which the service runs; `ebb install` again updates it"))
+    output::print_line(&format!(
+        "{verb}: {from} to {to}, which the service runs; `ebb install` again updates it"
+    ))
 }
 
 fn this_executable() -> anyhow::Result<PathBuf> {

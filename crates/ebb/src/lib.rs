@@ -33,6 +33,7 @@ mod restart;
 mod rollback;
 mod run;
 mod sample_app;
+mod schema;
 mod shadow;
 mod simulate;
 mod token;
@@ -80,6 +81,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Install(options) => install::run(&options),
         CliCommand::Completion(options) => manual::complete(&options),
         CliCommand::Man(options) => manual::run(&options),
+        CliCommand::Schema => schema::run(),
         CliCommand::Shadow(ShadowCommand::Report(options)) => shadow::report(&options),
     };
     done.unwrap_or_else(|error| {

@@ -31,7 +31,8 @@ pub(crate) fn run(options: &LogsOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// The last words of `--follow`, which has no other end than that and Ctrl-C.
-const FOLLOW_ENDED: &str = "`ebb up` has ended or was replaced, so no further lines come; ask again once it runs";
+const FOLLOW_ENDED: &str =
+    "`ebb up` has ended or was replaced, so no further lines come; ask again once it runs";
 
 fn query(options: &LogsOptions) -> String {
     let since = options.since.map_or_else(String::new, |since| format!("&since_ms={}", since.as_millis()));

@@ -1,5 +1,5 @@
-//! `ebb restart`: asks a running `ebb up` to rebuild one of its parts, or to let new pods take over from those
-//! of a Service.
+//! `ebb restart`: asks a running `ebb up` to rebuild one of its parts, or to let new pods take over from
+//! those of a Service.
 
 use std::process::ExitCode;
 

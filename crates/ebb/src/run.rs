@@ -186,7 +186,11 @@ mod tests {
             "--a: b",
         ]);
         let text = manifest(&options, "hello", Some(Path::new("/")));
-        assert!(text.contains("autoscaling.knative.dev/min-scale: \"1\"") && text.contains("containerConcurrency: 10"), "{text}");
+        assert!(
+            text.contains("autoscaling.knative.dev/min-scale: \"1\"")
+                && text.contains("containerConcurrency: 10"),
+            "{text}"
+        );
         let loaded = platform_local::load(&ManifestSource::of_text(text.clone(), "example.com"));
         let loaded = loaded.unwrap_or_else(|findings| panic!("{:?}\n{text}", findings.problems));
         assert_eq!(loaded.services().map(ToString::to_string).collect::<Vec<_>>(), ["default/service/hello"]);

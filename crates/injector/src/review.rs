@@ -17,8 +17,11 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use settings::{ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, RevisionSettings};
-use vocabulary::{CheckedValue, Findings, INJECT_LABEL, INJECTION_ANNOTATIONS, Problem};
+use settings::{
+    ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, RevisionSettings,
+    WAITING_PAGE_ANNOTATION, WaitingPageSetting,
+};
+use vocabulary::{CheckedValue, Findings, INJECT_LABEL, INJECTION_ANNOTATIONS, Problem, shown};
 
 use crate::inject::{Injection, InjectionPlan, Outcome};
 use crate::injector_settings::InjectorSettings;
@@ -216,11 +219,10 @@ fn validated(
 }
 
 /// What is said of a manifest that was applied and names the count.
-const APPLIED_COUNT_WARNING: &str =
-    "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave the field out";
+const APPLIED_COUNT_WARNING: &str = "the manifest names spec.replicas, so each apply sets the count, and ebb sets it again; leave the field out";
 
-/// All problems and warnings of an object, one line each; and the count that a manifest has applied, as far as
-/// the object tells.
+/// All problems and warnings of an object, one line each; and the count that a manifest has applied, as far
+/// as the object tells.
 fn said_of(
     object: Option<&RawValue>,
     settings: &InjectorSettings,
@@ -263,8 +265,15 @@ fn of_workload(workload: &Value, settings: &InjectorSettings) -> Findings<String
     annotations.retain(|key, _| !limits::is_limit(key));
     annotations.extend(texts(&workload["metadata"]["annotations"]));
     annotations.retain(|key, _| is_of_scaling(key));
-    let Findings { mut problems, warnings } =
-        findings_of(RevisionSettings::read(&annotations, &settings.cluster, None));
+    let read = RevisionSettings::read(&annotations, &settings.cluster, None);
+    let page = read.as_ref().ok().and_then(|checked| checked.value.waiting_page.clone());
+    let Findings { mut problems, warnings } = findings_of(read);
+    if let Some(WaitingPageSetting::File(file)) = page {
+        problems.push(format!(
+            "annotation {WAITING_PAGE_ANNOTATION} is {}, and a file can be shown on one machine only; write \"auto\" or \"off\"",
+            shown(&file)
+        ));
+    }
     match InjectionPlan::of(template, settings) {
         InjectionPlan::NotAsked | InjectionPlan::Again | InjectionPlan::FirstTime(_) => {}
         InjectionPlan::Refused(reasons) => problems.extend(reasons),
@@ -317,7 +326,10 @@ impl AppliedCount {
         let found = Self {
             replicas: object["spec"]["replicas"].clone(),
             client_side: applied.filter(names_count).map(str::to_owned),
-            server_side: entries.filter(|entry| is_count_applied(entry)).map(|entry| entry["time"].clone()).collect(),
+            server_side: entries
+                .filter(|entry| is_count_applied(entry))
+                .map(|entry| entry["time"].clone())
+                .collect(),
         };
         (found.client_side.is_some() || !found.server_side.is_empty()).then_some(found)
     }

@@ -62,6 +62,7 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
             .or_else(|| hold(pods.iter().copied()).map(for_client)),
         ignored_user_agents: facts.settings.effective_ignored_user_agents(config),
         head_size_limit: facts.settings.effective_head_size_limit(config),
+        waiting_page: facts.waiting_page.clone(),
     }
 }
 

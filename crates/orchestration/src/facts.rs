@@ -11,7 +11,7 @@ use scaling::{PodPhase, RevisionOrigin};
 use settings::{ClusterConfig, FloorCause, RevisionSettings};
 use vocabulary::{
     AdoptionId, HopKey, LinkAddress, Ownership, PodCount, PodExits, PodName, ReplicaName, RequestTimeouts,
-    RevisionName, Routing, Timestamp,
+    RevisionName, Routing, Timestamp, WaitingPage,
 };
 
 use crate::order_outcome::{OrderId, OrderOutcome};
@@ -132,6 +132,8 @@ pub struct RevisionFacts {
     pub hold: Option<String>,
     /// Whether it had a life before: pods that were ready, or a count that a person or a manifest gave it.
     pub origin: RevisionOrigin,
+    /// What a browser is shown while it would wait for a pod.
+    pub waiting_page: WaitingPage,
     /// What people call its present template (locally `NAME-00001`).
     pub template: String,
     /// Another autoscaler that scales the same pods, such as Kubernetes' own; it is shown beside ours.

@@ -23,6 +23,6 @@ pub use manifest::{
 pub use memory::pods_that_fit;
 pub use pod::pod_main;
 pub use supervisor::{
-    CertifiedHosts, Deletion, Handover, HandoverDecision, LocalConfig, LocalPlatform, LogLine, LogOptions, LogQuery,
-    LogStore, LogStream, RolloutAnswer, first_facts,
+    CertifiedHosts, Deletion, Handover, HandoverDecision, LocalConfig, LocalPlatform, LogLine, LogOptions,
+    LogQuery, LogStore, LogStream, RolloutAnswer, first_facts,
 };

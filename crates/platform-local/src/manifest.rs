@@ -1,6 +1,6 @@
 //! What do the files say? Knative `ManifestService` manifests, documents of kind `HorizontalPodAutoscaler`
-//! and `DomainMapping`, and the ConfigMap `config-autoscaler`, with the `ConfigMap`s and `Secret`s that Services take variables
-//! from; every problem at once.
+//! and `DomainMapping`, and the ConfigMap `config-autoscaler`, with the `ConfigMap`s and `Secret`s that
+//! Services take variables from; every problem at once.
 //!
 //! Reading has two steps, because annotations are checked against limits of the ConfigMap, which may stand in
 //! another file: first all files become trees of YAML, then the ConfigMap is read, then the autoscalers'
@@ -27,6 +27,7 @@ mod security;
 mod service;
 mod source;
 mod trouble;
+mod waiting_page;
 mod yaml;
 
 #[cfg(test)]
@@ -36,12 +37,12 @@ use std::path::{Path, PathBuf};
 
 use vocabulary::Findings;
 
-pub(crate) use crate::manifest::loaded::PlacedService;
-pub use crate::manifest::loaded::{LoadedManifest, ServiceAddress};
-pub(crate) use crate::manifest::pod::MOST_SIDECARS;
 pub use crate::manifest::autoscalers::{place_of, tree_of};
 pub use crate::manifest::document::items;
 pub(crate) use crate::manifest::item::Item;
+pub(crate) use crate::manifest::loaded::PlacedService;
+pub use crate::manifest::loaded::{LoadedManifest, ServiceAddress};
+pub(crate) use crate::manifest::pod::MOST_SIDECARS;
 pub(crate) use crate::manifest::reading::FilesReading;
 pub(crate) use crate::manifest::service::ManifestService;
 pub use crate::manifest::source::{ForeignKinds, ManifestSource, manifests_in, text_of};

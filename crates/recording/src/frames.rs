@@ -231,6 +231,7 @@ mod tests {
             reachable: true,
             floor: PodCount::ONE,
             floor_cause: FloorCause::Bypass,
+            waiting_page: vocabulary::WaitingPage::Off,
             hold: Some("paused".to_owned()),
             origin: RevisionOrigin::New,
             template: "hello-00001".to_owned(),

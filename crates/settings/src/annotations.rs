@@ -17,6 +17,7 @@ use super::revision_settings::RevisionSettings;
 use super::spec::Aggregation;
 use super::suggestion;
 use super::texts::SettingsTexts;
+use super::waiting_page_setting::WaitingPageSetting;
 use crate::hpa::reading::{
     DOCUMENT_ANNOTATION, HpaDocument, annotations_beside_document, document_of_short_form,
 };
@@ -109,6 +110,7 @@ impl RevisionSettings {
             scale_up_forward: reader.scale_up_forward(&keys::SCALE_UP_FORWARD),
             time_zone: reader.time_zone(&keys::TIME_ZONE),
             schedule: reader.schedule(&keys::SCHEDULE),
+            waiting_page: read_waiting_page(reader),
             document: None,
             requests: PodRequests::default(),
             usage: UsageSource::default(),
@@ -256,6 +258,22 @@ fn read_metric(reader: &mut SettingsReader<'_>, class: &Class) -> Option<Metric>
         Class::Kpa | Class::Ahpa | Class::Hpa | Class::Other(_) => {}
     }
     metric
+}
+
+fn read_waiting_page(reader: &mut SettingsReader<'_>) -> Option<WaitingPageSetting> {
+    let entry = reader.entry(&keys::WAITING_PAGE)?;
+    match entry.value {
+        "auto" => Some(WaitingPageSetting::Auto),
+        "off" => Some(WaitingPageSetting::Off),
+        "" => {
+            reader.refuse(
+                entry,
+                "names no page; write \"auto\", \"off\" or, on one machine, the path of a file",
+            );
+            None
+        }
+        file => Some(WaitingPageSetting::File(file.into())),
+    }
 }
 
 fn read_aggregation(reader: &mut SettingsReader<'_>, class: &Class) -> Option<Aggregation> {

@@ -23,6 +23,9 @@ pub const IGNORE_USER_AGENTS_ANNOTATION: &str = "ebb.dev/ignore-user-agents";
 /// Further hosts of a Service on one machine. It stands on the Service itself, for all of its templates.
 pub const HOSTS_ANNOTATION: &str = "ebb.dev/hosts";
 
+/// What a browser is shown while it would wait for a pod.
+pub const WAITING_PAGE_ANNOTATION: &str = "ebb.dev/waiting-page";
+
 /// A key and, where one exists, its old camelCase spelling.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SettingKey {
@@ -97,6 +100,7 @@ keys! {
     SCALE_UP_FORWARD = "ebb.dev/scale-up-forward";
     TIME_ZONE = "ebb.dev/time-zone";
     SCHEDULE = "ebb.dev/schedule";
+    WAITING_PAGE = super::WAITING_PAGE_ANNOTATION;
 }
 
 keys! {

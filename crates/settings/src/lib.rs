@@ -31,6 +31,7 @@ mod revision_settings;
 mod spec;
 mod suggestion;
 mod texts;
+mod waiting_page_setting;
 
 #[cfg(test)]
 mod tests;
@@ -50,7 +51,8 @@ pub use installed_knative::{
 };
 pub use keys::{
     ANNOTATION_PREFIXES, CLASS_ANNOTATION, CONFIG_MAP_NAME, DRAIN_LIMIT_ANNOTATION, HOSTS_ANNOTATION,
-    IGNORE_USER_AGENTS_ANNOTATION, PROGRESS_DEADLINE_ANNOTATION, annotation_keys, config_map_keys,
+    IGNORE_USER_AGENTS_ANNOTATION, PROGRESS_DEADLINE_ANNOTATION, WAITING_PAGE_ANNOTATION, annotation_keys,
+    config_map_keys,
 };
 pub use metric::Metric;
 pub use prediction::PredictionDefaults;
@@ -63,3 +65,4 @@ pub use resource_amount::ResourceAmount;
 pub use revision_settings::RevisionSettings;
 pub use spec::{Aggregation, FloorCause, PlatformFloor, PredictionSettings, ScalingSpec};
 pub use texts::SettingsTexts;
+pub use waiting_page_setting::WaitingPageSetting;

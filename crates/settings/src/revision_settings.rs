@@ -16,6 +16,7 @@ use super::metric::Metric;
 use super::reader::SettingsPlace;
 use super::spec::Aggregation;
 use super::texts::SettingsTexts;
+use super::waiting_page_setting::WaitingPageSetting;
 use crate::hpa::reading::HpaDocument;
 use crate::hpa::{PodRequests, UsageSource};
 
@@ -93,6 +94,9 @@ pub struct RevisionSettings {
     /// `ebb.dev/schedule`: bounds of the count for times of the week.
     #[serde(skip)]
     pub schedule: Option<Arc<CountSchedule>>,
+    /// `ebb.dev/waiting-page`: what a browser is shown while it would wait for a pod.
+    #[serde(skip)]
+    pub waiting_page: Option<WaitingPageSetting>,
     /// The document of class hpa (`ebb.dev/hpa`, or one of kind `HorizontalPodAutoscaler`); its presence
     /// means that class.
     #[serde(skip)]

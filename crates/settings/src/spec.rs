@@ -109,8 +109,8 @@ impl ScalingSpec {
         })
     }
 
-    /// The same with at least this count, whatever the settings say; a most below that gives way. A floor that
-    /// the settings reach themselves changes nothing.
+    /// The same with at least this count, whatever the settings say; a most below that gives way. A floor
+    /// that the settings reach themselves changes nothing.
     #[must_use]
     pub fn with_floor(mut self, floor: PodCount, cause: FloorCause) -> Self {
         if floor > self.min_scale {

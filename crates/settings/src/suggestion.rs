@@ -59,8 +59,8 @@ pub(super) fn misspelt_prefix(written: &str) -> Option<&'static str> {
     is_alike.then_some(meant.name)
 }
 
-/// The annotation that one under Knative's other prefix was probably meant to be: `serving.knative.dev/min-scale`
-/// is `autoscaling.knative.dev/min-scale`.
+/// The annotation that one under Knative's other prefix was probably meant to be:
+/// `serving.knative.dev/min-scale` is `autoscaling.knative.dev/min-scale`.
 pub(super) fn misplaced_under_serving(written: &str) -> Option<&'static str> {
     let (prefix, deadline) = PROGRESS_DEADLINE_ANNOTATION.split_once('/')?;
     let name = written.strip_prefix(prefix)?.strip_prefix('/')?;

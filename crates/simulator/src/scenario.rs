@@ -85,6 +85,7 @@ pub fn new_service(
         reachable: true,
         floor: PodCount::ZERO,
         floor_cause: FloorCause::default(),
+        waiting_page: vocabulary::WaitingPage::Off,
         hold: None,
         origin: RevisionOrigin::New,
         template: format!("{}-00001", name.name()),

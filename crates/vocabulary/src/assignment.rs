@@ -11,6 +11,7 @@ use crate::head_size::HeadSizeLimit;
 use crate::ownership::Epoch;
 use crate::revision::{PodName, RevisionName};
 use crate::user_agents::IgnoredUserAgents;
+use crate::waiting_page::WaitingPage;
 
 /// Everything an activator needs to serve one revision. A greater [`Version`] replaces the whole; nothing is
 /// ever patched.
@@ -45,6 +46,8 @@ pub struct Assignment {
     pub ignored_user_agents: IgnoredUserAgents,
     /// How large the head of a request for it may be.
     pub head_size_limit: HeadSizeLimit,
+    /// What a browser is shown while it would wait for a pod.
+    pub waiting_page: WaitingPage,
 }
 
 impl Assignment {
@@ -66,6 +69,7 @@ impl Assignment {
             standing: Standing::Assigned,
             ignored_user_agents: IgnoredUserAgents::default(),
             head_size_limit: HeadSizeLimit::default(),
+            waiting_page: WaitingPage::default(),
         }
     }
 }

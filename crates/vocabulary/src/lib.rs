@@ -9,6 +9,7 @@ mod announcement;
 mod app_protocol;
 mod assignment;
 mod backoff;
+mod caller;
 mod cluster_names;
 mod count_schedule;
 mod demand_code;
@@ -36,6 +37,7 @@ mod time;
 mod units;
 mod usage;
 mod user_agents;
+mod waiting_page;
 mod words;
 
 pub use adopted_connections::{AdoptedConnections, AdoptionId, ConnectionTally, PeerList};
@@ -45,6 +47,7 @@ pub use assignment::{
     Assignment, HopKey, PodAssignment, PodExits, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
 };
 pub use backoff::Backoff;
+pub use caller::Caller;
 pub use cluster_names::{
     AUTHORITY_SECRET, BUCKETS_ANNOTATION, MIRROR_SLICE_WRITER, OWNER_LEASE, REVISION_ANNOTATION,
     SELECTOR_SLICE_WRITER, SLICE_WRITER, SLICE_WRITER_LABEL, TLS_CHAIN, TLS_KEY, TLS_REVOKED, TLS_ROOTS,
@@ -85,6 +88,7 @@ pub use units::{
 };
 pub use usage::{AppEndLine, ResourceUsage, ResourceUsageLine};
 pub use user_agents::{IgnoredUserAgents, UserAgentsError};
+pub use waiting_page::WaitingPage;
 pub use words::{
     ActivatorHello, ActivatorWord, Departure, LinkVersion, PodHello, PodSettings, PodWord, RevisionLoad,
 };

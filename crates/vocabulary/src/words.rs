@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::adopted_connections::{AdoptedConnections, AdoptionId};
 use crate::assignment::{HopKey, PodState, RequestTimeouts, Routing, Version};
+use crate::caller::Caller;
 use crate::head_size::HeadSizeLimit;
 use crate::late_bytes::LateBytes;
 use crate::load::{BootId, Load, PresentCount, Sample};
@@ -183,4 +184,6 @@ pub struct RevisionLoad {
     pub load: Load,
     /// How long the oldest waiting request has waited.
     pub oldest_wait: Duration,
+    /// Some of those who sent its requests lately, for people; nothing is decided by them.
+    pub callers: Vec<Caller>,
 }

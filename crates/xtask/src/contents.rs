@@ -46,6 +46,8 @@ pub(crate) fn of_package(root: &Path, ebb: &Path) -> anyhow::Result<Vec<Packaged
     for sample in files_in(&root.join("config/samples"))? {
         plain(format!("usr/share/doc/ebb/examples/{}", name(&sample)), read(&sample)?);
     }
+    // Beside the folder, in which every file is a manifest; there the samples look for it.
+    plain("usr/share/doc/ebb/ebb.schema.json".to_owned(), output_of(ebb, &["schema"])?);
     let board = read(&root.join("deploy/components/grafana-board/ebb.json"))?;
     plain("usr/share/doc/ebb/grafana/ebb.json".to_owned(), board);
     Ok(files)

@@ -285,6 +285,7 @@ fn revision(index: u32, shape: Shape, settings: RevisionSettings) -> RevisionFac
         reachable: true,
         floor: PodCount::ZERO,
         floor_cause: settings::FloorCause::default(),
+        waiting_page: vocabulary::WaitingPage::Off,
         hold: None,
         origin: RevisionOrigin::Found,
         template: format!("revision-{index:05}-00001"),

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use dataplane::Fields;
 use http::header::{HeaderValue, USER_AGENT};
 use vocabulary::{
-    Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts, Routing,
+    Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts,
+    Routing, WaitingPage,
 };
 
 /// The headers that only an activator sets on a request.
@@ -26,6 +27,8 @@ pub(crate) struct AssignedSettings {
     pub(crate) timeouts: RequestTimeouts,
     ignored_user_agents: IgnoredUserAgents,
     pub(crate) head_size: HeadSizeLimit,
+    /// What a browser is shown while it would wait for a pod.
+    pub(crate) waiting_page: WaitingPage,
     /// The key that proves to the pods' queue-proxies that an activator sends.
     hop_key: Option<HeaderValue>,
     /// The names of the pods, by where they take requests usually.
@@ -56,6 +59,7 @@ impl AssignedSettings {
             pods: assignment.pods.iter().filter_map(name_by_address).collect(),
             ignored_user_agents: assignment.ignored_user_agents.clone(),
             head_size: assignment.head_size_limit,
+            waiting_page: assignment.waiting_page.clone(),
             hold: assignment.hold.clone(),
             kept: stays.flat_map(|pod| pod.exits.all(pod.address)).collect(),
             exits: several.map(|pod| (pod.address, pod.exits.clone())).collect(),

@@ -12,4 +12,5 @@ mod requests;
 mod retiring;
 mod retries;
 mod streams;
+mod waiting_page;
 mod world;

@@ -91,7 +91,13 @@ async fn an_autoscaler_that_hangs_beside_another_one_is_named() {
     assert_eq!(unanswered().await, Vec::<String>::new());
     tokio::time::sleep(Duration::from_secs(6)).await;
     let (control, asked) = (ControlSnapshot::default(), SharedMap::default());
-    writer.publish(Snapshot { owner: ReplicaName::new("other"), at: clock.now(), control, asked });
+    writer.publish(Snapshot {
+        owner: ReplicaName::new("other"),
+        at: clock.now(),
+        control,
+        asked,
+        callers: SharedMap::default(),
+    });
     assert_eq!(unanswered().await, ["hanging"]);
     let (status, _) = get_page(&router, "/v1/revisions/default/service/none").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "the one that hangs may decide about it");
@@ -103,7 +109,7 @@ async fn a_ledger_has_the_numbers_of_the_history_and_no_cost_without_a_price() {
     let (handle, writer, _checks) = standing_still("autoscaler", clock);
     let (owner, asked) = (ReplicaName::new("autoscaler"), SharedMap::default());
     let control = [decided_revision()].into_iter().collect();
-    writer.publish(Snapshot { owner, at: clock.now(), control, asked });
+    writer.publish(Snapshot { owner, at: clock.now(), control, asked, callers: SharedMap::default() });
     let router = router(vec![handle]);
     for path in ["/v1/ledger", "/v1/ledger?since=1h&revision=default/service/hello"] {
         let (status, body) = get_page(&router, path).await;
@@ -137,7 +143,7 @@ async fn a_stream_tells_everything_first_and_then_what_changed_until_no_loop_ans
     let (handle, writer, _checks) = standing_still("autoscaler", clock);
     let publish = |control: ControlSnapshot| {
         let (owner, asked) = (ReplicaName::new("autoscaler"), SharedMap::default());
-        writer.publish(Snapshot { owner, at: clock.now(), control, asked });
+        writer.publish(Snapshot { owner, at: clock.now(), control, asked, callers: SharedMap::default() });
     };
     let control: ControlSnapshot = [decided_revision()].into_iter().collect();
     publish(control.clone());
@@ -194,7 +200,7 @@ async fn a_reader_that_comes_back_hears_of_each_change_since_then_once() {
     let (handle, writer, _checks) = standing_still("autoscaler", clock);
     let publish = |control: ControlSnapshot| {
         let (owner, asked) = (ReplicaName::new("autoscaler"), SharedMap::default());
-        writer.publish(Snapshot { owner, at: clock.now(), control, asked });
+        writer.publish(Snapshot { owner, at: clock.now(), control, asked, callers: SharedMap::default() });
     };
     tokio::time::sleep(Duration::from_secs(1)).await;
     // It was written at the beginning of time, so before any event.

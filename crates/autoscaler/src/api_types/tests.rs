@@ -141,6 +141,11 @@ fn detail() -> RevisionDetail {
             query: Some("sum({__name__=\"jobs\"})".to_owned()),
             answer: "no series".to_owned(),
         }],
+        callers: vec![CallerView {
+            user_agent: "curl/8.5".to_owned(),
+            address: [10, 0, 0, 7].into(),
+            age_ms: 3000,
+        }],
         pods: vec![pod()],
         ended_pods: vec![EndedPodView {
             name: PodName::new("q"),

@@ -108,7 +108,7 @@ fn the_page_is_pinned() {
 
 fn publish(writer: &SnapshotWriter, control: ControlSnapshot) {
     let (owner, asked) = (ReplicaName::new("autoscaler-1"), SharedMap::default());
-    writer.publish(Snapshot { owner, at: Timestamp::ZERO, control, asked });
+    writer.publish(Snapshot { owner, at: Timestamp::ZERO, control, asked, callers: SharedMap::default() });
 }
 
 /// A revision of ours about which was decided.

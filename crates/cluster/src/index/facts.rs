@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use orchestration::{PlatformFact, PodFacts, RevisionFacts, Subject};
+use settings::WaitingPageSetting;
 use vocabulary::{RevisionName, Timestamp};
 
 use super::pods::Pod;
@@ -105,6 +106,8 @@ impl Index {
         }
         let restraint = self.restraint(&record.revision, workload);
         let entrances = self.entrances(&record.revision)?;
+        let page = settings.scaling.waiting_page.as_ref();
+        let waiting_page = page.map(WaitingPageSetting::without_file).unwrap_or_default();
         Some(RevisionFacts {
             name: record.revision.clone(),
             settings: settings.scaling,
@@ -119,6 +122,7 @@ impl Index {
             reachable: true,
             floor: restraint.floor,
             floor_cause: restraint.floor_cause,
+            waiting_page,
             hold: restraint.hold,
             origin: workload.origin,
             template: record.template.clone(),

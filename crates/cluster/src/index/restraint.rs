@@ -76,19 +76,21 @@ impl Index {
             Notice::new(BAD_ANNOTATION, text)
         });
         let bypass = self.bypass(revision, workload);
-        let cause_of_notices = if bypass.is_some() { FloorCause::Bypass } else { FloorCause::InvalidAnnotations };
+        let cause_of_notices =
+            if bypass.is_some() { FloorCause::Bypass } else { FloorCause::InvalidAnnotations };
         let notices: Vec<Notice> = bypass.into_iter().chain(subset_notice).collect();
         // A count that was written stands although the watch has not shown it.
         let present = self.workloads.counts().greatest_count(revision).unwrap_or_default();
         // A Service that is being given back is served without ebb at any moment, so a pod must be there.
         // With a bypass, or settings that were never valid, the count only stays what it is.
-        let (floor, floor_cause) = if let Some(cause) = custody.iter().find_map(|custody| custody.floor_cause()) {
-            (present.max(PodCount::ONE), cause)
-        } else if !notices.is_empty() {
-            (present, cause_of_notices)
-        } else {
-            (PodCount::ZERO, FloorCause::default())
-        };
+        let (floor, floor_cause) =
+            if let Some(cause) = custody.iter().find_map(|custody| custody.floor_cause()) {
+                (present.max(PodCount::ONE), cause)
+            } else if !notices.is_empty() {
+                (present, cause_of_notices)
+            } else {
+                (PodCount::ZERO, FloorCause::default())
+            };
         Restraint { reach: WriteScope::Everything, floor, floor_cause, hold: None, notices }
     }
 

@@ -62,6 +62,7 @@ pub fn revision_facts(
         reachable: autoscaler.is_reachable(),
         floor: PodCount::ZERO,
         floor_cause: FloorCause::default(),
+        waiting_page: vocabulary::WaitingPage::Off,
         hold: None,
         // The status is the memory of the autoscaler before this one, Knative's own among them.
         origin: if autoscaler.status.is_initialized() { RevisionOrigin::Found } else { RevisionOrigin::New },

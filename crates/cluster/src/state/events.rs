@@ -48,7 +48,9 @@ impl ClusterState {
     /// Writes as an Event that a count was changed.
     fn note_count_change(&mut self, write: &CountWrite, now: Timestamp) {
         let (from, to) = (write.from, write.to);
-        let Some(object) = self.index.event_object(&Subject::Revision(write.revision.clone())) else { return };
+        let Some(object) = self.index.event_object(&Subject::Revision(write.revision.clone())) else {
+            return;
+        };
         let reasons: Vec<String> =
             write.because.reasons.iter().map(|reason| reason.text.to_string()).collect();
         let reason = if to > from { SCALED_UP } else { SCALED_DOWN };

@@ -310,7 +310,8 @@ impl Replica {
             match peer {
                 Peer::Activator { .. } => {
                     let has_load = std::mem::take(&mut is_first) && demand > 0;
-                    let loads = RevisionLoad { revision: revision(), load, oldest_wait: Duration::ZERO };
+                    let (oldest_wait, callers) = (Duration::ZERO, Vec::new());
+                    let loads = RevisionLoad { revision: revision(), load, oldest_wait, callers };
                     let loads = has_load.then_some(loads).into_iter().collect();
                     let word = ActivatorWord::Loads { second, loads };
                     self.words.push_back(ControlEvent::ActivatorSpoke { link, word });

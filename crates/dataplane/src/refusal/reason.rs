@@ -20,6 +20,8 @@ pub enum RefusalReason {
     IdleTimeout,
     /// The request took too long as a whole.
     RequestTimeout,
+    /// A pod starts, and a browser is shown a page meanwhile.
+    Starting,
     /// Nothing is known under that host or port.
     NoSuchRevision,
     /// The app closed, or could not be reached, before it answered.
@@ -32,12 +34,13 @@ pub enum RefusalReason {
 
 impl RefusalReason {
     /// Every reason, for metrics and documentation.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::QueueFull,
         Self::NoReadyPod,
         Self::ResponseStartTimeout,
         Self::IdleTimeout,
         Self::RequestTimeout,
+        Self::Starting,
         Self::NoSuchRevision,
         Self::UpstreamClosed,
         Self::UpstreamReset,
@@ -52,6 +55,7 @@ impl RefusalReason {
             Self::ResponseStartTimeout => "response-start-timeout",
             Self::IdleTimeout => "idle-timeout",
             Self::RequestTimeout => "request-timeout",
+            Self::Starting => "starting",
             Self::NoSuchRevision => "no-such-revision",
             Self::UpstreamClosed => "upstream-closed",
             Self::UpstreamReset => "upstream-reset",
@@ -62,7 +66,7 @@ impl RefusalReason {
     /// The status that the reason has by default.
     pub const fn status(self) -> StatusCode {
         match self {
-            Self::QueueFull => StatusCode::SERVICE_UNAVAILABLE,
+            Self::QueueFull | Self::Starting => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoReadyPod | Self::ResponseStartTimeout | Self::IdleTimeout | Self::RequestTimeout => {
                 StatusCode::GATEWAY_TIMEOUT
             }
@@ -72,11 +76,11 @@ impl RefusalReason {
         }
     }
 
-    /// The time after which a new attempt may help: a full queue moves on; of the other reasons that is
-    /// unknown.
+    /// The time after which a new attempt may help: a full queue moves on, and a start ends; of the other
+    /// reasons that is unknown.
     pub(super) const fn retry_after(self) -> Option<Duration> {
         match self {
-            Self::QueueFull => Some(Duration::from_secs(1)),
+            Self::QueueFull | Self::Starting => Some(Duration::from_secs(1)),
             Self::NoReadyPod
             | Self::ResponseStartTimeout
             | Self::IdleTimeout
@@ -94,6 +98,7 @@ impl RefusalReason {
             Self::ResponseStartTimeout | Self::IdleTimeout | Self::RequestTimeout => "4",
             Self::NoReadyPod
             | Self::QueueFull
+            | Self::Starting
             | Self::UpstreamClosed
             | Self::UpstreamReset
             | Self::NoSuchRevision

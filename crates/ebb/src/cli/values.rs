@@ -141,7 +141,8 @@ pub(crate) struct GatewayName {
 }
 
 pub(super) fn gateway_name(text: &str) -> Result<GatewayName, String> {
-    let parts = text.split_once('/').filter(|(namespace, name)| domain(namespace).is_ok() && domain(name).is_ok());
+    let parts =
+        text.split_once('/').filter(|(namespace, name)| domain(namespace).is_ok() && domain(name).is_ok());
     let (namespace, name) = parts.ok_or_else(|| "it must be NAMESPACE/NAME".to_owned())?;
     Ok(GatewayName { namespace: namespace.to_owned(), name: name.to_owned() })
 }

@@ -241,12 +241,12 @@ pub(crate) mod tests {
             "short words leave room"
         );
         assert!(drawn(&revisions, usize::MAX).contains("49.87"), "numbers are rounded");
-        assert!(
-            !drawn(&revisions, 400).contains("autoscaler-2"),
-            "a single owner is not worth a column"
-        );
+        assert!(!drawn(&revisions, 400).contains("autoscaler-2"), "a single owner is not worth a column");
         let program = drawn(&revisions, usize::MAX);
-        assert!(program.contains(OWNER) && program.contains(METRICS), "a program finds each column: {program}");
+        assert!(
+            program.contains(OWNER) && program.contains(METRICS),
+            "a program finds each column: {program}"
+        );
         let shared = revisions.map(|mut revision| {
             if let Some(owner) = &mut revision.owner {
                 owner.buckets = 2;

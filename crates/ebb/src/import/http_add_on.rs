@@ -298,16 +298,26 @@ spec:
         let imported = imported(first).expect("sound");
         assert_eq!(imported.target, "Deployment shop");
         assert!(pairs(&imported).contains(&("autoscaling.knative.dev/target", "40")), "{imported:?}");
-        assert!(imported.notes.iter().any(|note| note.starts_with("spec.host is not needed")), "{imported:?}");
+        assert!(
+            imported.notes.iter().any(|note| note.starts_with("spec.host is not needed")),
+            "{imported:?}"
+        );
         assert_valid(&imported);
     }
 
     #[test]
     fn a_wait_that_is_longer_than_allowed_becomes_the_longest_and_that_is_said() {
-        let imported = imported(&SCALED.replace("scaledownPeriod: 60", "scaledownPeriod: 7200").replace("window: 30s", "window: 2s"))
-            .expect("sound");
+        let imported = imported(
+            &SCALED
+                .replace("scaledownPeriod: 60", "scaledownPeriod: 7200")
+                .replace("window: 30s", "window: 2s"),
+        )
+        .expect("sound");
         let written = pairs(&imported);
-        assert!(written.contains(&("autoscaling.knative.dev/scale-to-zero-pod-retention-period", "1h")), "{written:?}");
+        assert!(
+            written.contains(&("autoscaling.knative.dev/scale-to-zero-pod-retention-period", "1h")),
+            "{written:?}"
+        );
         assert!(written.contains(&("autoscaling.knative.dev/window", "6s")), "{written:?}");
         let said = imported.notes.iter().filter(|note| note.contains("the nearest value that is allowed"));
         assert_eq!(said.count(), 2, "{:?}", imported.notes);

@@ -1,7 +1,7 @@
 //! `ebb import --to kubernetes`: a Knative Service as the objects of a cluster without Knative.
 //!
-//! A Deployment, whose pods ask for a queue-proxy; a Service without a selector, which ebb serves; and, where a
-//! Gateway is named, an `HTTPRoute`. What Knative fills in (`$PORT`, the port of a probe) is written out.
+//! A Deployment, whose pods ask for a queue-proxy; a Service without a selector, which ebb serves; and, where
+//! a Gateway is named, an `HTTPRoute`. What Knative fills in (`$PORT`, the port of a probe) is written out.
 
 use settings::hpa::reading::DocumentNode;
 use settings::hpa::yaml_of;
@@ -54,7 +54,8 @@ pub(super) fn objects(document: &DocumentNode, gateway: Option<&GatewayName>) ->
 
 /// What a person has to know of the objects, as comments.
 fn notes(imported: &ImportResult, has_route: bool) -> Vec<String> {
-    let is_done = |note: &&String| note.contains("becomes, on a cluster") || note.contains("can be used as it is");
+    let is_done =
+        |note: &&String| note.contains("becomes, on a cluster") || note.contains("can be used as it is");
     let notes = imported.notes.iter().filter(|note| !is_done(note)).cloned();
     let of_route = has_route.then(|| {
         format!("spec.hostnames of the HTTPRoute is Knative's default; write the host that clients call in its place ({DOMAIN})")
@@ -70,10 +71,12 @@ fn deployment(document: &DocumentNode, name: &str, imported: &ImportResult, port
         metadata.push(("annotations".to_owned(), DocumentNode::Map(annotations)));
     }
     let selected = map(&[("app", text(name))]);
-    object("apps/v1", "Deployment", metadata, vec![
-        ("selector", map(&[("matchLabels", selected)])),
-        ("template", template(document, name, port)),
-    ])
+    object(
+        "apps/v1",
+        "Deployment",
+        metadata,
+        vec![("selector", map(&[("matchLabels", selected)])), ("template", template(document, name, port))],
+    )
 }
 
 fn template(document: &DocumentNode, name: &str, port: i64) -> DocumentNode {
@@ -109,7 +112,8 @@ fn pod(document: &DocumentNode, port: i64) -> DocumentNode {
     let kept = kept.map(|(key, value)| match (key.as_str(), value) {
         ("containers", DocumentNode::List(containers)) => {
             let app = app_of(containers);
-            let place = |(index, one): (usize, &DocumentNode)| container(one, (index == app).then_some(port), index);
+            let place =
+                |(index, one): (usize, &DocumentNode)| container(one, (index == app).then_some(port), index);
             (key.clone(), DocumentNode::List(containers.iter().enumerate().map(place).collect()))
         }
         _ => (key.clone(), value.clone()),
@@ -157,11 +161,13 @@ fn with_port(probe: &DocumentNode, port: i64) -> DocumentNode {
     let asked = fields(Some(probe)).iter().map(|(key, value)| {
         let asks = ["httpGet", "tcpSocket", "grpc"].contains(&key.as_str());
         // Knative reads a port of 0 as none, too.
-        let has_port = text_at(value, &["port"]).is_some() || number_at(value, &["port"]).is_some_and(|one| one > 0);
+        let has_port =
+            text_at(value, &["port"]).is_some() || number_at(value, &["port"]).is_some_and(|one| one > 0);
         if !asks || has_port {
             return (key.clone(), value.clone());
         }
-        let mut question: Entries = fields(Some(value)).iter().filter(|(key, _)| key != "port").cloned().collect();
+        let mut question: Entries =
+            fields(Some(value)).iter().filter(|(key, _)| key != "port").cloned().collect();
         question.push(("port".to_owned(), DocumentNode::Integer(port)));
         (key.clone(), DocumentNode::Map(question))
     });
@@ -170,7 +176,8 @@ fn with_port(probe: &DocumentNode, port: i64) -> DocumentNode {
 
 /// The port that the app's container declares.
 fn port_of(document: &DocumentNode) -> i64 {
-    let Some(DocumentNode::List(containers)) = at(document, &["spec", "template", "spec", "containers"]) else {
+    let Some(DocumentNode::List(containers)) = at(document, &["spec", "template", "spec", "containers"])
+    else {
         return PORT_DEFAULT;
     };
     let declared = containers.get(app_of(containers)).and_then(|app| match at(app, &["ports"]) {
@@ -198,11 +205,16 @@ fn route(document: &DocumentNode, name: &str, gateway: &GatewayName) -> Document
     let host = text(&format!("{name}.{namespace}.{DOMAIN}"));
     let backend = map(&[("name", text(name)), ("port", DocumentNode::Integer(SERVICE_PORT))]);
     let rule = map(&[("backendRefs", DocumentNode::List(vec![backend]))]);
-    object("gateway.networking.k8s.io/v1", "HTTPRoute", metadata(document, name), vec![
-        ("parentRefs", DocumentNode::List(vec![parent])),
-        ("hostnames", DocumentNode::List(vec![host])),
-        ("rules", DocumentNode::List(vec![rule])),
-    ])
+    object(
+        "gateway.networking.k8s.io/v1",
+        "HTTPRoute",
+        metadata(document, name),
+        vec![
+            ("parentRefs", DocumentNode::List(vec![parent])),
+            ("hostnames", DocumentNode::List(vec![host])),
+            ("rules", DocumentNode::List(vec![rule])),
+        ],
+    )
 }
 
 /// The name of an object, and the namespace of the document if it names one.
@@ -252,7 +264,10 @@ spec:
         let text = printed(MANIFEST, Some(&gateway)).expect("sound");
         let objects: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).expect("YAML");
         let [deployment, service, route] = &objects[..] else { panic!("three objects:\n{text}") };
-        assert_eq!((&deployment["kind"], &deployment["metadata"]["namespace"]), (&"Deployment".into(), &"shop".into()));
+        assert_eq!(
+            (&deployment["kind"], &deployment["metadata"]["namespace"]),
+            (&"Deployment".into(), &"shop".into())
+        );
         assert_eq!(deployment["metadata"]["annotations"]["autoscaling.knative.dev/target"], "7");
         let template = &deployment["spec"]["template"];
         assert_eq!(template["metadata"]["labels"], deployment_labels());
@@ -265,7 +280,9 @@ spec:
         assert_eq!(app["readinessProbe"]["httpGet"]["port"], 8080);
         assert!(template["spec"].get("timeoutSeconds").is_none(), "{text}");
         assert_eq!(service["metadata"]["annotations"][REVISION_ANNOTATION], "deployment/hello");
-        assert!(service["spec"].get("selector").is_none() && service["spec"]["ports"][0]["targetPort"] == 8080);
+        assert!(
+            service["spec"].get("selector").is_none() && service["spec"]["ports"][0]["targetPort"] == 8080
+        );
         assert_eq!(route["spec"]["parentRefs"][0]["name"], "public");
         assert_eq!(route["spec"]["hostnames"][0], "hello.shop.example.com");
     }

@@ -46,7 +46,9 @@ impl ImportResult {
             };
             let before = self.annotations.len();
             self.annotations.retain(|(key, _)| problems.iter().all(|problem| problem.key != *key));
-            let left_out = problems.iter().map(|problem| format!("left out, as it would be refused: {}", problem.message));
+            let left_out = problems
+                .iter()
+                .map(|problem| format!("left out, as it would be refused: {}", problem.message));
             self.notes.extend(left_out);
             // Each round but the last leaves something out.
             if self.annotations.len() == before {
@@ -64,7 +66,9 @@ impl ImportResult {
             let allowed = written.clamp(*least, *greatest);
             if allowed != written {
                 let allowed = format_duration(allowed);
-                self.notes.push(format!("{key} would be {value}, and is {allowed}, the nearest value that is allowed"));
+                self.notes.push(format!(
+                    "{key} would be {value}, and is {allowed}, the nearest value that is allowed"
+                ));
                 *value = allowed;
             }
         }

@@ -325,7 +325,8 @@ spec:
 
     #[test]
     fn messages_have_the_field_names_of_keda() {
-        let problems = imported(&SCALED.replace("maxReplicaCount: 8", "maxReplicaCount: 0")).expect_err("none");
+        let problems =
+            imported(&SCALED.replace("maxReplicaCount: 8", "maxReplicaCount: 0")).expect_err("none");
         assert!(problems[0].starts_with("spec.maxReplicaCount is 0"), "{problems:?}");
         let text = "spec.metrics[1].resource is odd".to_owned();
         assert_eq!(in_words_of_keda(text, &[0, 2]), "spec.triggers[2].resource is odd");

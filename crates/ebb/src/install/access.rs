@@ -38,7 +38,9 @@ impl ServiceUser {
         };
         let found = User::from_name(name).ok().flatten();
         let user = found.with_context(|| {
-            format!("--run-as: there is no user {name:?} on this machine; `useradd --system {name}` makes one")
+            format!(
+                "--run-as: there is no user {name:?} on this machine; `useradd --system {name}` makes one"
+            )
         })?;
         let groups = getgrouplist(&CString::new(name)?, user.gid)?.into_iter().map(Gid::as_raw).collect();
         Ok(Self { name: format!("user {name}"), uid: Some(user.uid.as_raw()), groups })
@@ -150,7 +152,10 @@ mod tests {
         for mode in [0o751, 0o750, 0o700] {
             allow(&manifests, mode);
             let [problem] = &problems(&made_up())[..] else { panic!("mode {mode:o} is a problem") };
-            assert!(problem.contains("a user that systemd makes up") && problem.contains("chmod o+rX"), "{problem}");
+            assert!(
+                problem.contains("a user that systemd makes up") && problem.contains("chmod o+rX"),
+                "{problem}"
+            );
         }
         assert_eq!(problems(&ServiceUser::of(Some("root")).expect("there is root")), [""; 0]);
         let unknown = ServiceUser::of(Some("no-such-user")).err().map(|error| error.to_string());

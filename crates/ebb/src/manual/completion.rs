@@ -51,7 +51,9 @@ complete -F _ebb_with_names -o bashdefault -o default ebb
 
 fn fish_names() -> String {
     let commands = WITH_NAMES.join(" ");
-    format!("\ncomplete -c ebb -n \"__fish_seen_subcommand_from {commands}\" -f -a \"(ebb names 2>/dev/null)\"\n")
+    format!(
+        "\ncomplete -c ebb -n \"__fish_seen_subcommand_from {commands}\" -f -a \"(ebb names 2>/dev/null)\"\n"
+    )
 }
 
 /// The arguments named `revision` ask for names where the generated script offers files.

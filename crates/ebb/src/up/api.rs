@@ -199,7 +199,9 @@ async fn roll_back_service(name: &str, platform: &LocalPlatform) -> (StatusCode,
         ),
         RolloutAnswer::NothingBefore => (
             StatusCode::CONFLICT,
-            format!("the template of {name} was not edited since `ebb up` began, so there is none before it\n"),
+            format!(
+                "the template of {name} was not edited since `ebb up` began, so there is none before it\n"
+            ),
         ),
         RolloutAnswer::Unknown => unknown_service(&name),
     }

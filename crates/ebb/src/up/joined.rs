@@ -68,8 +68,8 @@ pub(super) enum JoinedStart {
 pub(crate) struct JoinedManifest(PathBuf);
 
 impl JoinedManifest {
-    /// Leaves a manifest under this name. Fails where no `ebb up` has made the folder, and where a manifest of
-    /// that name is there.
+    /// Leaves a manifest under this name. Fails where no `ebb up` has made the folder, and where a manifest
+    /// of that name is there.
     pub(crate) fn leave(api: SocketAddr, name: &str, text: &str) -> anyhow::Result<Self> {
         let folder = folder(api)?;
         let path = folder.join(format!("{name}.yaml"));

@@ -98,7 +98,6 @@ impl Parts {
         let metrics = MetricsRegistry::default();
         let activator_metrics = activator::ActivatorMetrics::register(&metrics);
         let autoscaler_metrics = autoscaler::AutoscalerMetrics::register(&metrics);
-        let ebb = std::env::current_exe().context("finding this executable")?;
         let connections = activator_metrics.connection_budget(descriptors.present);
         let config = LocalConfig {
             manifests: manifests.source,
@@ -106,7 +105,7 @@ impl Parts {
             front_door: entrances.front_door,
             logs: log_options(options),
             max_pods: options.operation.max_pods.unwrap_or_else(platform_local::pods_that_fit),
-            ebb,
+            ebb: std::env::current_exe().context("finding this executable")?,
             clock,
             handover,
             app_descriptors: Some(descriptors.found),

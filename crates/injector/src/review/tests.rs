@@ -176,10 +176,20 @@ fn a_count_in_a_manifest_is_warned_of_only_where_the_manifest_is_applied() {
     let by_server = |time: &str| {
         let mut object = workload(&json!({}));
         let fields = json!({"f:spec": {"f:replicas": {}}});
-        object["metadata"]["managedFields"] = json!([{"operation": "Apply", "time": time, "fieldsV1": fields}]);
+        object["metadata"]["managedFields"] =
+            json!([{"operation": "Apply", "time": time, "fieldsV1": fields}]);
         object
     };
     assert!(!is_warned(&by_server("1"), &by_server("1")) && is_warned(&by_server("2"), &by_server("1")));
+}
+
+#[test]
+fn a_page_in_a_file_is_refused_on_a_cluster() {
+    for (page, is_allowed) in [("auto", true), ("off", true), ("page.html", false), ("", false)] {
+        let response =
+            ask(ReviewQuestion::Validate, &workload(&json!({"ebb.dev/waiting-page": page})), &Value::Null);
+        assert_eq!(response["allowed"], is_allowed, "{response}");
+    }
 }
 
 /// Each of these is fixed when a pod is made, from its template.

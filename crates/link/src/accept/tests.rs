@@ -170,6 +170,7 @@ async fn after_its_first_frame_the_autoscaler_may_say_more_at_once() {
                 revision: vocabulary::RevisionName::new("default", "service", &format!("r{index}")).unwrap(),
                 load: vocabulary::Load::default(),
                 oldest_wait: Duration::ZERO,
+                callers: Vec::new(),
             })
             .collect(),
     };

@@ -201,6 +201,7 @@ async fn a_message_longer_than_a_frame_arrives_whole() {
             revision: RevisionName::new("default", "service", &format!("revision-{index:05}")).unwrap(),
             load: Load { queued: index, ..Load::default() },
             oldest_wait: Duration::from_millis(5),
+            callers: Vec::new(),
         })
         .collect();
     let hello = ActivatorWord::Hello(ActivatorHello {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use vocabulary::{
-    ActivatorHello, ActivatorWord, Assignment, Ownership, PodAssignment, PodExits, ReplicaName, RevisionLoad,
-    RevisionName, Standing, Version,
+    ActivatorHello, ActivatorWord, Assignment, Caller, Ownership, PodAssignment, PodExits, ReplicaName,
+    RevisionLoad, RevisionName, Standing, Version, WaitingPage,
 };
 
 use super::{WireError, fields, measures, proto};
@@ -127,6 +127,7 @@ fn second_out(second: u64, loads: &[RevisionLoad]) -> proto::Second {
         revision: load.revision.as_str().to_owned(),
         load: measures::load_out(&load.load),
         oldest_wait: fields::nanoseconds(load.oldest_wait),
+        callers: load.callers.iter().map(caller_out).collect(),
     });
     proto::Second { second, loads: loads.collect() }
 }
@@ -137,9 +138,30 @@ fn loads(loads: Vec<proto::RevisionLoad>) -> Result<Vec<RevisionLoad>, WireError
             revision: fields::revision("loads.revision", load.revision)?,
             load: measures::load(load.load)?,
             oldest_wait: Duration::from_nanos(load.oldest_wait),
+            callers: callers(load.callers)?,
         })
     });
     loads.collect()
+}
+
+fn caller_out(caller: &Caller) -> proto::Caller {
+    proto::Caller { user_agent: caller.user_agent.to_string(), address: caller.address.to_string() }
+}
+
+fn callers(callers: Vec<proto::Caller>) -> Result<Vec<Caller>, WireError> {
+    if callers.len() > Caller::NAMED_MAX {
+        let (named, most) = (callers.len(), Caller::NAMED_MAX);
+        return Err(fields::bad("loads.callers", format!("names {named}, more than {most}")));
+    }
+    let callers = callers.into_iter().map(|caller| {
+        if caller.user_agent.len() > Caller::AGENT_BYTES_MAX {
+            return Err(fields::bad("loads.callers.user_agent", "is longer than it may be"));
+        }
+        let address = caller.address.parse();
+        let address = address.map_err(|_| fields::bad("loads.callers.address", "is no address"))?;
+        Ok(Caller { user_agent: caller.user_agent.into(), address })
+    });
+    callers.collect()
 }
 
 impl From<&ActivatorOrder> for proto::ActivatorOrder {
@@ -243,6 +265,11 @@ impl From<&Assignment> for proto::Assignment {
             hold: assignment.hold.as_deref().map(fields::cut_detail),
             ignored_user_agents: Some(fields::user_agents_out(&assignment.ignored_user_agents)),
             head_size_limit: fields::head_size_out(assignment.head_size_limit),
+            waiting_page: match &assignment.waiting_page {
+                WaitingPage::Off => None,
+                WaitingPage::Auto => Some(String::new()),
+                WaitingPage::Text(text) => Some(text.to_string()),
+            },
         }
     }
 }
@@ -279,8 +306,18 @@ impl TryFrom<proto::Assignment> for Assignment {
                 assignment.ignored_user_agents,
             )?,
             head_size_limit: fields::head_size("assign.head_size_limit", assignment.head_size_limit)?,
+            waiting_page: waiting_page(assignment.waiting_page)?,
         })
     }
+}
+
+fn waiting_page(page: Option<String>) -> Result<WaitingPage, WireError> {
+    Ok(match page {
+        None => WaitingPage::Off,
+        Some(text) if text.is_empty() => WaitingPage::Auto,
+        Some(text) if text.len() <= WaitingPage::BYTES_MAX => WaitingPage::Text(text.into()),
+        Some(_) => return Err(fields::bad("assign.waiting_page", "is longer than a page may be")),
+    })
 }
 
 fn exits(exits: BTreeMap<u32, u32>) -> Result<PodExits, WireError> {

@@ -288,6 +288,17 @@ pub(crate) struct RevisionLoad {
     /// The wait of the oldest waiting request, in nanoseconds.
     #[prost(uint64, tag = "3")]
     pub oldest_wait: u64,
+    #[prost(message, repeated, tag = "4")]
+    pub callers: Vec<Caller>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Caller {
+    #[prost(string, tag = "1")]
+    pub user_agent: String,
+    /// An IP address.
+    #[prost(string, tag = "2")]
+    pub address: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -400,6 +411,9 @@ pub(crate) struct Assignment {
     /// Bytes; absent where it is 131,072, and from an owner that knows no other.
     #[prost(uint32, optional, tag = "14")]
     pub head_size_limit: Option<u32>,
+    /// The page in HTML, empty for the usual one; absent where browsers wait as programs do.
+    #[prost(string, optional, tag = "15")]
+    pub waiting_page: Option<String>,
 }
 
 /// User agents by how they begin.

@@ -519,8 +519,12 @@ fn any_pod_order() -> impl Strategy<Value = PodOrder> {
 }
 
 fn any_loads() -> impl Strategy<Value = Vec<RevisionLoad>> {
-    let load = (any_revision(), any_load(), any_duration())
-        .prop_map(|(revision, load, oldest_wait)| RevisionLoad { revision, load, oldest_wait });
+    let caller = ("[ -~]{0,96}", any::<std::net::IpAddr>())
+        .prop_map(|(user_agent, address)| vocabulary::Caller { user_agent: user_agent.into(), address });
+    let callers = proptest::collection::vec(caller, 0..=vocabulary::Caller::NAMED_MAX);
+    let load = (any_revision(), any_load(), any_duration(), callers).prop_map(
+        |(revision, load, oldest_wait, callers)| RevisionLoad { revision, load, oldest_wait, callers },
+    );
     proptest::collection::vec(load, 0..4)
 }
 
@@ -586,14 +590,19 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
     let identity = (any_revision(), any_version(), any_hosts_and_ports());
     let limits = (any_routing(), any::<u32>(), any_timeouts(), any_user_agents(), any_head_size());
     let standing = prop_oneof![Just(Standing::Assigned), Just(Standing::Retired)];
-    let texts = ("\\PC{0,80}", standing, proptest::option::of("\\PC{0,80}"));
+    let page = prop_oneof![
+        Just(vocabulary::WaitingPage::Off),
+        Just(vocabulary::WaitingPage::Auto),
+        "\\PC{1,80}".prop_map(|text| vocabulary::WaitingPage::Text(text.into())),
+    ];
+    let texts = ("\\PC{0,80}", standing, proptest::option::of("\\PC{0,80}"), page);
     (identity, limits, proptest::collection::vec(pod, 0..5), any_keys(), texts).prop_map(
         |(
             (revision, version, (hosts, ports)),
             (routing, container_concurrency, timeouts, ignored_user_agents, head_size_limit),
             pods,
             hop_keys,
-            (waiting_for, standing, hold),
+            (waiting_for, standing, hold, waiting_page),
         )| {
             Assignment {
                 revision,
@@ -610,6 +619,7 @@ fn any_assignment() -> impl Strategy<Value = Assignment> {
                 hold,
                 ignored_user_agents,
                 head_size_limit,
+                waiting_page,
             }
         },
     )

@@ -231,6 +231,7 @@ impl World {
             reachable: true,
             floor: PodCount::new(self.floor),
             floor_cause: FloorCause::default(),
+            waiting_page: vocabulary::WaitingPage::Off,
             hold: self.held.clone(),
             origin: scaling::RevisionOrigin::Found,
             template: "hello-00001".to_owned(),

@@ -105,7 +105,8 @@ fn refuse_foreign(document: &YamlNode, version: &str, kind: &str, report: &mut R
         );
         return;
     }
-    let near = did_you_mean(kind, ["Service", "ConfigMap", "Secret", "HorizontalPodAutoscaler", "DomainMapping"]);
+    let near =
+        did_you_mean(kind, ["Service", "ConfigMap", "Secret", "HorizontalPodAutoscaler", "DomainMapping"]);
     let advice = if near.is_empty() { "; --ignore-foreign skips what ebb does not run" } else { &near };
     report.refuse(
         place_of("kind"),

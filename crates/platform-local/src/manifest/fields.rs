@@ -289,7 +289,8 @@ fn text_with_unit<'n>(
         YamlValue::Integer(_) | YamlValue::Number(_) | YamlValue::Bool(_) => {
             let found = shown(&node.value);
             let unit = unit(&found);
-            report.refuse(node.place, format!("{path} is {found} but must be a text; write \"{found}{unit}\""));
+            report
+                .refuse(node.place, format!("{path} is {found} but must be a text; write \"{found}{unit}\""));
         }
         YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => {
             report.refuse(node.place, format!("{path} must be a text, not {}", node.value.kind()));

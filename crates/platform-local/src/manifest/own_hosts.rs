@@ -132,11 +132,7 @@ fn read_spec(mut spec: ManifestFields<'_>, namespace: &str, report: &mut Report)
     service
 }
 
-fn read_target(
-    mut target: ManifestFields<'_>,
-    namespace: &str,
-    report: &mut Report,
-) -> Option<RevisionName> {
+fn read_target(mut target: ManifestFields<'_>, namespace: &str, report: &mut Report) -> Option<RevisionName> {
     for (field, only) in [("kind", TARGET_KIND), ("apiVersion", TARGET_VERSION)] {
         let place = target.take(field).map(|node| node.place);
         if let Some(found) = target.text(field, report).filter(|found| *found != only) {
@@ -173,10 +169,8 @@ pub(crate) fn read_annotation(text: &str, place: TextPlace, report: &mut Report)
     for written in text.split(',').map(str::trim) {
         match read_host(written) {
             Some(host) => hosts.push(PlacedHost { host, file: report.file().to_owned(), place }),
-            None => report.refuse(
-                place,
-                format!("annotation {HOSTS_ANNOTATION} has {}; {ALLOWED}", shown(written)),
-            ),
+            None => report
+                .refuse(place, format!("annotation {HOSTS_ANNOTATION} has {}; {ALLOWED}", shown(written))),
         }
     }
     hosts
@@ -212,8 +206,8 @@ pub(crate) struct HostClaims {
     pub(crate) own: Vec<PlacedHost>,
 }
 
-/// The Services that claim a host of another, each with its problem. A host that follows from a Service's name
-/// is that Service's; of other claims the first holds.
+/// The Services that claim a host of another, each with its problem. A host that follows from a Service's
+/// name is that Service's; of other claims the first holds.
 pub(crate) fn conflicts(claims: &[HostClaims]) -> Vec<(RevisionName, Trouble)> {
     let mut owners: BTreeMap<&str, (&RevisionName, &PlacedHost)> = BTreeMap::new();
     for claim in claims {
@@ -283,7 +277,11 @@ mod tests {
             own: own.to_vec(),
         };
         let all = [
-            claims("a", "a.example.com", &[placed("x.org", 2), placed("x.org", 3), placed("b.example.com", 4)]),
+            claims(
+                "a",
+                "a.example.com",
+                &[placed("x.org", 2), placed("x.org", 3), placed("b.example.com", 4)],
+            ),
             claims("b", "b.example.com", &[placed("x.org", 5), placed("*.x.org", 6)]),
         ];
         let found: Vec<_> = conflicts(&all)
@@ -294,8 +292,13 @@ mod tests {
             panic!("two claims are refused: {found:?}")
         };
         assert_eq!((first.as_str(), *first_place), ("a", Some((4, 1))));
-        assert!(first_text.contains("b.example.com belongs to the Service b") && first_text.contains("hosts.yaml:1:1"));
+        assert!(
+            first_text.contains("b.example.com belongs to the Service b")
+                && first_text.contains("hosts.yaml:1:1")
+        );
         assert_eq!((second.as_str(), *second_place), ("b", Some((5, 1))));
-        assert!(second_text.contains("x.org belongs to the Service a") && second_text.contains("hosts.yaml:2:1"));
+        assert!(
+            second_text.contains("x.org belongs to the Service a") && second_text.contains("hosts.yaml:2:1")
+        );
     }
 }

@@ -3,8 +3,8 @@
 mod settings_document;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::io;
+use std::path::{Path, PathBuf};
 
 use runtime::{OBSERVABILITY_CONFIG_MAP, OLDER_TRACING_CONFIG_MAP, Observability, instead_of_older_tracing};
 use settings::{CONFIG_MAP_NAME, ClusterConfig};

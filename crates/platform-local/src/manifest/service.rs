@@ -8,7 +8,7 @@ use settings::{
     ANNOTATION_PREFIXES, CLASS_ANNOTATION, ClusterConfig, HOSTS_ANNOTATION, PROGRESS_DEADLINE_ANNOTATION,
     PROGRESS_DEADLINE_DEFAULT, RevisionSettings, SeparateDocument, misplaced_annotations, progress_deadline,
 };
-use vocabulary::{Problem, RevisionName};
+use vocabulary::{Problem, RevisionName, WaitingPage};
 
 use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler};
 use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
@@ -16,6 +16,7 @@ use crate::manifest::env::VariableSources;
 use crate::manifest::fields::{ManifestFields, Report, WRITTEN_BY_SERVERS};
 use crate::manifest::own_hosts::{DomainMappings, PlacedHost, read_annotation};
 use crate::manifest::pod;
+use crate::manifest::waiting_page;
 use crate::manifest::yaml::{TextPlace, YamlKey, YamlNode, YamlValue};
 use crate::pod::Template;
 
@@ -29,6 +30,8 @@ pub(crate) struct ManifestService {
     /// Further hosts, of its annotation `ebb.dev/hosts` and of documents of kind `DomainMapping`: names, and
     /// `*.` before one.
     pub(crate) own_hosts: Vec<String>,
+    /// What a browser is shown while it would wait for a pod.
+    pub(crate) waiting_page: WaitingPage,
     /// What the autoscaling annotations of its template say.
     pub(crate) settings: RevisionSettings,
     /// Whether `ebb up --shadow` puts every Service in shadow that does not say otherwise.
@@ -133,10 +136,12 @@ pub(crate) fn read(
     let (name, (template, settings, progress_deadline)) = (name?, template?);
     let host = format!("{}.{}.{}", name.name(), name.namespace(), around.domain.to_lowercase());
     own_hosts.extend(around.mappings.of(&name).iter().cloned());
+    let waiting_page = waiting_page::read(settings.waiting_page.as_ref(), document.place, report);
     let service = ManifestService {
         name,
         host,
         own_hosts: own_hosts.iter().map(|placed| placed.host.clone()).collect(),
+        waiting_page,
         settings,
         is_in_shadow: around.is_in_shadow,
         progress_deadline,
@@ -164,7 +169,8 @@ fn metadata(
     let annotations = fields.text_map("annotations", report);
     let (of_hosts, others): (Vec<_>, Vec<_>) =
         annotations.into_iter().partition(|(key, _)| key.text == HOSTS_ANNOTATION);
-    let hosts = of_hosts.into_iter().flat_map(|(key, text)| read_annotation(text, key.place, report)).collect();
+    let hosts =
+        of_hosts.into_iter().flat_map(|(key, text)| read_annotation(text, key.place, report)).collect();
     refuse_all(misplaced_annotations(&as_map(&others)), &others, report);
     fields.finish(&[("generateName", "give it a name")], report);
     let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE);

@@ -157,7 +157,9 @@ mod tests {
             ("7F000001", "00000000000000000000000000000001")
         };
         let line = |address: &str, state: &str| {
-            format!("   0: {address}:5C03 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000 0 31415 1 x")
+            format!(
+                "   0: {address}:5C03 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000 0 31415 1 x"
+            )
         };
         let found = |address: &str| Some((31415, address.parse().expect("an address")));
         assert_eq!(listening_socket(&line(v4, "0A")), found("127.0.0.1:23555"));

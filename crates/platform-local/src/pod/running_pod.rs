@@ -290,7 +290,9 @@ fn background_in_words(names: &BTreeSet<String>) -> String {
         return String::new();
     }
     let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-    format!(", and left {names} running in the background; let the server stay in the foreground (no daemon mode, no `&`)")
+    format!(
+        ", and left {names} running in the background; let the server stay in the foreground (no daemon mode, no `&`)"
+    )
 }
 
 /// How a process ended, as the end of a sentence.

@@ -1,5 +1,5 @@
-//! Does a certificate cover each host that manifests give to Services? Clients over TLS refuse a host that none
-//! covers.
+//! Does a certificate cover each host that manifests give to Services? Clients over TLS refuse a host that
+//! none covers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,11 +57,15 @@ mod tests {
 
     #[test]
     fn a_wildcard_is_covered_where_the_names_below_it_are() {
-        let certified = CertifiedHosts::new(|host| host == "any.shop.example.org" || host == "shop.example.org");
+        let certified =
+            CertifiedHosts::new(|host| host == "any.shop.example.org" || host == "shop.example.org");
         assert!(certified.cover("shop.example.org") && certified.cover("*.shop.example.org"));
         assert!(!certified.cover("*.example.org") && !certified.cover("other.example.org"));
         let name = RevisionName::new("default", "service", "shop").expect("a name");
         let problem = problem_of(&name, "other.example.org");
-        assert!(problem.starts_with("service default/shop: no certificate covers its host other.example.org"), "{problem}");
+        assert!(
+            problem.starts_with("service default/shop: no certificate covers its host other.example.org"),
+            "{problem}"
+        );
     }
 }

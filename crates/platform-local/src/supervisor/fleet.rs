@@ -3,6 +3,8 @@
 //! No process is started here and no clock is read, so tests walk through hours of rollouts and failures in
 //! no time.
 
+mod renewal;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use vocabulary::{HopKey, PodCount, PodName, PodState, RevisionName, Timestamp};
 
 use crate::front_door::FrontDoor;
 use crate::manifest::{LoadedManifest, ManifestService};
-use crate::pod::{PodMessage, Template};
+use crate::pod::PodMessage;
 use crate::supervisor::causes::StartCause;
 use crate::supervisor::failure::ProcessFailure;
 use crate::supervisor::handover::records::FleetRecord;
@@ -182,22 +184,6 @@ impl Fleet {
         revision.scale_to(order);
         self.reconcile(name, now);
         TargetPresence::Yes
-    }
-
-    /// Lets new pods take over from those of a Service.
-    pub(crate) fn renew_pods(&mut self, name: &RevisionName, now: Timestamp) -> TargetPresence {
-        let Some(revision) = self.revisions.get_mut(name).filter(|revision| !revision.is_going) else {
-            return TargetPresence::No;
-        };
-        revision.renew_pods();
-        self.changes.revisions.insert(name.clone());
-        self.reconcile(name, now);
-        TargetPresence::Yes
-    }
-
-    /// The template that a Service had before its last edit, if it had one.
-    pub(crate) fn former_template(&self, name: &RevisionName) -> Option<&Template> {
-        self.revisions.get(name).filter(|revision| !revision.is_going)?.former_template()
     }
 
     /// Sets the route of a revision. All requests come to the activators here, which were told by their

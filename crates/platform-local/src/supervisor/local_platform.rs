@@ -15,9 +15,9 @@ use runtime::{Clock, RequestReporting, vital};
 use tokio::sync::{mpsc, oneshot, watch};
 use vocabulary::{ReplicaName, RevisionName};
 
+use super::certified_hosts::CertifiedHosts;
 use super::cores::Cores;
 use super::event_loop::Supervisor;
-use super::certified_hosts::CertifiedHosts;
 use super::fleet::Fleet;
 use super::handover::{Handover, HandoverDecision};
 use super::identities::new_hop_key;

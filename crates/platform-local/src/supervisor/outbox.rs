@@ -20,7 +20,8 @@ pub(crate) struct PlatformStatus {
     pub(crate) cluster: Arc<ClusterConfig>,
     /// What is wrong with the files.
     pub(crate) problems: Vec<String>,
-    /// Problems of Services that their files alone do not show: limits and hosts that this machine cannot keep.
+    /// Problems of Services that their files alone do not show: limits and hosts that this machine cannot
+    /// keep.
     pub(crate) of_services: Vec<String>,
     /// Problems of this process that no file mends.
     standing_problems: Vec<String>,

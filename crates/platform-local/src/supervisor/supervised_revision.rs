@@ -10,6 +10,7 @@
 mod facts;
 mod pod_news;
 mod record;
+mod templates;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -126,42 +127,6 @@ impl SupervisedRevision {
             rolled_out: None,
             causes: StartCauses::new(beginning(wanted)),
         }
-    }
-
-    /// Takes in an edited manifest. A template that still has pods keeps its number, so undoing an edit costs
-    /// nothing.
-    pub(crate) fn edit(&mut self, service: ManifestService) {
-        // Templates are compared by content and not by time: an edit that is undone while pods of the former
-        // template still run keeps those pods.
-        // Of equal ones the newest counts: a restart has replaced the others.
-        let known = self.templates.iter().rev().find(|(_, template)| **template == service.template);
-        if self.service.template != service.template {
-            self.former = Some(self.service.template.clone());
-        }
-        self.present = if let Some((number, _)) = known {
-            *number
-        } else {
-            self.numbers_given += 1;
-            self.templates.insert(self.numbers_given, service.template.clone());
-            self.numbers_given
-        };
-        self.service = service;
-        self.is_rolling = !self.wanted_pods().1.is_empty();
-        self.forget_templates();
-    }
-
-    /// Lets new pods of the same template take over from those that run.
-    pub(crate) fn renew_pods(&mut self) {
-        self.numbers_given += 1;
-        self.templates.insert(self.numbers_given, self.service.template.clone());
-        self.present = self.numbers_given;
-        self.is_rolling = !self.wanted_pods().1.is_empty();
-        self.forget_templates();
-    }
-
-    /// The template before the last edit, if there was one.
-    pub(crate) fn former_template(&self) -> Option<&Template> {
-        self.former.as_ref()
     }
 
     /// Its Service, which was gone, is there again: it begins anew.
@@ -298,14 +263,6 @@ impl SupervisedRevision {
         for name in names {
             self.release(&name, around);
         }
-    }
-
-    /// Forgets templates that no pod runs and none will.
-    fn forget_templates(&mut self) {
-        let used: Vec<TemplateNumber> = self.pods.values().map(|pod| pod.template).collect();
-        let is_used = |number: &TemplateNumber| *number == self.present || used.contains(number);
-        self.templates.retain(|number, _| is_used(number));
-        self.restarts.retain(|number, _| is_used(number));
     }
 
     fn template_name(&self, number: TemplateNumber) -> String {

@@ -38,6 +38,7 @@ fn service(name: &str, command: &str) -> ManifestService {
         name: revision(name),
         host: format!("{name}.default.example.com"),
         own_hosts: Vec::new(),
+        waiting_page: vocabulary::WaitingPage::Off,
         settings: settings::RevisionSettings::default(),
         is_in_shadow: false,
         progress_deadline: settings::PROGRESS_DEADLINE_DEFAULT,

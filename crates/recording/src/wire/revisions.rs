@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use orchestration::{Entrance, RevisionFacts};
 use scaling::RevisionOrigin;
-use settings::{FloorCause, RevisionSettings};
 use settings::hpa::reading::DOCUMENT_ANNOTATION;
 use settings::hpa::{ContainerRequests, PodRequests, ResourceRequests, UsageSource, spec_of, yaml_of};
+use settings::{FloorCause, RevisionSettings};
 use vocabulary::{HopKey, MilliValue, PodCount};
 
 use super::facts_proto::{EntranceBody, EntranceMessage, RevisionFactsMessage, TextsMessage};
@@ -91,6 +91,8 @@ pub(super) fn revision_in(
             3 => FloorCause::InvalidAnnotations,
             other => return Err(fields::unknown("the cause of a floor", other)),
         },
+        // A page decides nothing.
+        waiting_page: vocabulary::WaitingPage::Off,
         hold: facts.hold,
         origin: match facts.origin {
             1 => RevisionOrigin::New,

@@ -270,7 +270,9 @@ impl fmt::Display for BoundText {
 /// Why the platform lets a count not fall, as the end of a sentence.
 fn floor_words(cause: FloorCause) -> &'static str {
     match cause {
-        FloorCause::GivenBack => "a Service was given back, and for a minute clients may still come through ebb",
+        FloorCause::GivenBack => {
+            "a Service was given back, and for a minute clients may still come through ebb"
+        }
         FloorCause::Abandoned => "its Service has no selector, so no other program than ebb can serve it",
         FloorCause::Bypass => "a Service leads clients to its pods past ebb",
         FloorCause::InvalidAnnotations => "the annotations of the workload are invalid",
@@ -321,7 +323,10 @@ impl fmt::Display for StandingText {
             Self::EarlierPeak => to.write_str("an earlier peak holds the count"),
             Self::MetricsChanged { sync_period } => {
                 let period = format_duration(sync_period);
-                write!(to, "its metrics were changed: the count stays until their first sync, within {period}")
+                write!(
+                    to,
+                    "its metrics were changed: the count stays until their first sync, within {period}"
+                )
             }
         }
     }

@@ -170,7 +170,8 @@ fn annotations_of_knative_that_look_like_ours_are_warned_of() {
         let warnings = checked.map(|checked| checked.warnings).unwrap_or_default();
         match meant {
             Some(meant) => {
-                let said = warnings.iter().any(|one| one.message.ends_with(&format!("did you mean {meant}?")));
+                let said =
+                    warnings.iter().any(|one| one.message.ends_with(&format!("did you mean {meant}?")));
                 assert!(said, "{key}: {warnings:?}");
             }
             None => assert!(warnings.is_empty(), "{key}: {warnings:?}"),

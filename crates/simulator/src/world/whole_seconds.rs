@@ -104,7 +104,8 @@ impl World {
             ..Load::default()
         };
         let revision = self.names[place].clone();
-        (!load.is_zero()).then_some(RevisionLoad { revision, load, oldest_wait: second.oldest_wait })
+        let (oldest_wait, callers) = (second.oldest_wait, Vec::new());
+        (!load.is_zero()).then_some(RevisionLoad { revision, load, oldest_wait, callers })
     }
 
     fn routing_of(&self, place: usize) -> Routing {

@@ -195,6 +195,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
             revision,
             load: closed.load,
             oldest_wait: closed.oldest_wait,
+            callers: Vec::new(),
         });
         let loads: Vec<RevisionLoad> = loads.collect();
         for second in ended.latest(SECONDS_MAX) {

@@ -80,8 +80,8 @@ pub(super) fn connect(api: SocketAddr) -> anyhow::Result<Option<UnixStream>> {
     }
 }
 
-/// Whether an `ebb up` of this user has its API there, or had it when it was killed. It is not asked: it would
-/// take the question for a successor's.
+/// Whether an `ebb up` of this user has its API there, or had it when it was killed. It is not asked: it
+/// would take the question for a successor's.
 pub(in crate::up) fn has_left_a_socket(api: SocketAddr) -> bool {
     path(&folder(), api).exists()
 }

@@ -35,7 +35,10 @@ fn a_service_has_the_hosts_of_its_annotation_and_of_documents_behind_those_of_it
             "shop.example.org",
         ]
     );
-    assert_eq!(FrontDoor::without_tls(([127, 0, 0, 1], 80).into()).url(&only(loaded)), "http://hello.localhost");
+    assert_eq!(
+        FrontDoor::without_tls(([127, 0, 0, 1], 80).into()).url(&only(loaded)),
+        "http://hello.localhost"
+    );
 }
 
 fn only(loaded: LoadedManifest) -> ManifestService {
@@ -51,18 +54,33 @@ fn a_host_that_another_service_has_is_refused_with_both_places() {
     ]);
     let messages = files.load().expect_err("two conflicts");
     assert_eq!(messages.len(), 2, "{messages:?}");
-    assert!(messages[0].starts_with("1.yaml:5:17: the host shop.example.org belongs to the Service one"), "{messages:?}");
+    assert!(
+        messages[0].starts_with("1.yaml:5:17: the host shop.example.org belongs to the Service one"),
+        "{messages:?}"
+    );
     assert!(messages[0].contains("0.yaml:5:17"), "{messages:?}");
-    assert!(messages[1].starts_with("2.yaml:5:17: the host one.default.example.com belongs to the Service one"), "{messages:?}");
+    assert!(
+        messages[1].starts_with("2.yaml:5:17: the host one.default.example.com belongs to the Service one"),
+        "{messages:?}"
+    );
 }
 
 #[test]
 fn what_a_domain_mapping_says_that_has_no_meaning_here_is_refused() {
     for (change, expected) in [
-        (("  ref:", "  tls: {secretName: s}\n  ref:"), "spec.tls is not supported on one machine: certificates are"),
-        (("kind: Service, name", "kind: Route, name"), "spec.ref.kind is \"Route\"; on one machine a host leads to a Service"),
+        (
+            ("  ref:", "  tls: {secretName: s}\n  ref:"),
+            "spec.tls is not supported on one machine: certificates are",
+        ),
+        (
+            ("kind: Service, name", "kind: Route, name"),
+            "spec.ref.kind is \"Route\"; on one machine a host leads to a Service",
+        ),
         (("name: hello,", "name: hello, namespace: shop,"), "spec.ref.namespace is \"shop\""),
-        (("name: hello,", "name: other,"), "spec.ref is the Service other of namespace default, which stands in no file"),
+        (
+            ("name: hello,", "name: other,"),
+            "spec.ref is the Service other of namespace default, which stands in no file",
+        ),
         (("serving.knative.dev/v1}", "v1}"), "spec.ref.apiVersion is \"v1\""),
         (("Shop.example.org", "https://shop"), "metadata.name is \"https://shop\"; write names such as"),
         (("v1beta1", "v1alpha1"), "kind is DomainMapping of serving.knative.dev/v1alpha1"),

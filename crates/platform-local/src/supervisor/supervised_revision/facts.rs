@@ -30,6 +30,7 @@ impl SupervisedRevision {
             reachable: true,
             floor: PodCount::ZERO,
             floor_cause: FloorCause::default(),
+            waiting_page: service.waiting_page.clone(),
             hold: None,
             origin: self.origin,
             template: self.template_name(self.present),

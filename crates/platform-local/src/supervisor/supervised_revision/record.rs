@@ -72,6 +72,7 @@ impl SupervisedRevision {
                 name: record.name,
                 host: record.host,
                 own_hosts: Vec::new(),
+                waiting_page: vocabulary::WaitingPage::Off,
                 settings: RevisionSettings::default(),
                 is_in_shadow: false,
                 progress_deadline: NO_DEADLINE,

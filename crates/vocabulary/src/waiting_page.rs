@@ -1,0 +1,20 @@
+//! What a browser is shown while a pod starts.
+
+use std::sync::Arc;
+
+/// What the navigation of a browser gets that would wait for a pod; programs wait in any case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum WaitingPage {
+    /// Nothing: it waits as programs do.
+    #[default]
+    Off,
+    /// A small page that says what starts.
+    Auto,
+    /// This page, in HTML.
+    Text(Arc<str>),
+}
+
+impl WaitingPage {
+    /// The longest page, in bytes: with all its styles a page that is shown for seconds fits easily.
+    pub const BYTES_MAX: usize = 64 << 10;
+}
