@@ -28,13 +28,7 @@ pub(crate) struct CallerLog {
 impl CallerLog {
     /// A request with these headers came then. Of one that came through proxies the address is the first
     /// that they name, if they are trusted.
-    pub(crate) fn note(
-        &self,
-        now: Timestamp,
-        fields: &Fields,
-        peer: IpAddr,
-        trusts: impl FnOnce() -> bool,
-    ) {
+    pub(crate) fn note(&self, now: Timestamp, fields: &Fields, peer: IpAddr, trusts: impl FnOnce() -> bool) {
         if now.as_nanos() < self.sample_at.load(Ordering::Relaxed) {
             return;
         }

@@ -16,8 +16,7 @@ use std::time::Duration;
 use anyhow::Context;
 use autoscaler::{
     ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, PageServer, RecordChoice, StatDesk,
-    StatServer,
-    metrics_router, page_kind, refuse_foreign,
+    StatServer, metrics_router, page_kind, refuse_foreign,
 };
 use axum::response::IntoResponse;
 use link::{Identity, TlsDialler};

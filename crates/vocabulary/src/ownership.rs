@@ -69,8 +69,7 @@ impl Ownership {
 
 /// The names of all Leases of an installed Knative, by how many there are. The bucket of a revision is asked
 /// for at each word about it.
-static LEASES: LazyLock<Vec<Vec<String>>> =
-    LazyLock::new(|| (0..=KNATIVE_BUCKETS_MAX).map(leases).collect());
+static LEASES: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| (0..=KNATIVE_BUCKETS_MAX).map(leases).collect());
 
 fn leases(buckets: u16) -> Vec<String> {
     (0..buckets).map(|bucket| knative_lease(bucket, buckets)).collect()

@@ -11,8 +11,8 @@ use recording::{StoredSegment, segment_part, stored_segments};
 use tokio::task::{JoinError, spawn_blocking};
 use vocabulary::shown;
 
-use super::refusal::refusal;
 use super::panel::{NamedRecord, Panel};
+use super::refusal::refusal;
 use crate::api_types::{API_VERSION, RecordList, RecordView, SegmentView};
 
 /// An answer has at most so many bytes of a segment: what a slow line carries in some seconds.

@@ -109,7 +109,10 @@ impl Parts {
             clock,
             handover,
             app_descriptors: Some(descriptors.found),
-            standing_problems: former_failure.into_iter().chain(histories.problems().iter().cloned()).collect(),
+            standing_problems: former_failure
+                .into_iter()
+                .chain(histories.problems().iter().cloned())
+                .collect(),
             certified: entrances.tls.as_ref().map(certified_hosts),
         };
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;

@@ -125,9 +125,7 @@ impl FieldLines {
         }
         let is_line = |known: &[u8]| known.eq_ignore_ascii_case(name.as_str().as_bytes());
         let came = self.parts().find(|(known, _)| is_line(known)).map(|(_, value)| value);
-        came.or_else(|| {
-            self.added.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes())
-        })
+        came.or_else(|| self.added.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes()))
     }
 
     /// The names and values of the lines.
