@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use settings::{ClusterConfig, RevisionSettings};
+use settings::{ClusterConfig, FloorCause, RevisionSettings};
 use vocabulary::{
     ActivatorHello, ActivatorWord, BootId, Concurrency, Epoch, LinkAddress, LinkChannel, LinkVersion, Load,
     Ownership, PodCount, PodHello, PodName, PodState, PodWord, PresentCount, ReplicaName, RequestRate,
-    RequestTimeouts, RevisionName, Routing, Sample, Timestamp,
+    RequestTimeouts, RevisionName, Routing, Sample, Timestamp, WaitingPage,
 };
 
 use super::world;
@@ -49,8 +49,10 @@ fn facts(wanted: u32) -> RevisionFacts {
         may_write: true,
         reachable: true,
         floor: PodCount::ZERO,
+        floor_cause: FloorCause::default(),
         hold: None,
         origin: scaling::RevisionOrigin::New,
+        waiting_page: WaitingPage::Off,
         template: "hello-00001".to_owned(),
         other_autoscaler: None,
     }
