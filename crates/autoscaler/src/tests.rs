@@ -988,7 +988,7 @@ async fn an_owner_goes_on_with_the_minutes_that_the_one_before_left_on_the_platf
     let extras = WorldExtras { shelf: Some(Arc::clone(&shelf)), ..WorldExtras::default() };
     let mut world = World::start_with(3, extras);
     world.tell_steady(&pods).await;
-    world.pass(Duration::from_secs(1300)).await;
+    world.pass(Duration::from_secs(650)).await;
     world.autoscaler.stop().await;
     assert!(!before.is_empty() && *shelf.days.lock().unwrap() == before);
 }
