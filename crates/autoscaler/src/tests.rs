@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -14,7 +14,7 @@ use orchestration::{
     ActivatorFacts, ActivatorLife, AppOutput, Entrance, Fence, Order, PlatformFact, PlatformOrder, PodFacts,
     PodFailure, RevisionFacts, Subject,
 };
-use platform::{HistoryShelf, Seat, ShelfFuture, ShelvedDay, Subscription};
+use platform::{HistoryShelf, Seat, ShelfFault, ShelfFuture, ShelvedDay, Subscription};
 use runtime::{Clock, MetricsRegistry};
 use scaling::{PodPhase, RevisionOrigin};
 use settings::{ClusterConfig, FloorCause, RevisionSettings};
@@ -50,7 +50,10 @@ struct FakePlatform {
 
 /// A shelf that keeps what it is given.
 #[derive(Default)]
-struct MemoryShelf(Mutex<BTreeMap<u64, ShelvedDay>>);
+struct MemoryShelf {
+    days: Mutex<BTreeMap<u64, ShelvedDay>>,
+    is_unreadable: AtomicBool,
+}
 
 impl HistoryShelf for MemoryShelf {
     fn piece_bytes_max(&self) -> usize {
@@ -58,12 +61,14 @@ impl HistoryShelf for MemoryShelf {
     }
 
     fn read(&self, _bucket: Bucket) -> ShelfFuture<'_, Vec<ShelvedDay>> {
-        let days = self.0.lock().unwrap().values().cloned().collect();
-        Box::pin(std::future::ready(Ok(days)))
+        let days = self.days.lock().unwrap().values().cloned().collect();
+        let is_unreadable = self.is_unreadable.load(Ordering::Relaxed);
+        let refused = Err(ShelfFault::Failed("the test wants it".to_owned()));
+        Box::pin(std::future::ready(if is_unreadable { refused } else { Ok(days) }))
     }
 
     fn write(&self, _fence: Fence, day: ShelvedDay) -> ShelfFuture<'_, ()> {
-        self.0.lock().unwrap().insert(day.day, day);
+        self.days.lock().unwrap().insert(day.day, day);
         Box::pin(std::future::ready(Ok(())))
     }
 }
@@ -997,6 +1002,15 @@ async fn an_owner_goes_on_with_the_minutes_that_the_one_before_left_on_the_platf
         world.autoscaler.stop().await;
     }
     assert!(known[0] >= 2 && known[1] >= known[0], "{known:?}");
+    // An owner that cannot read what is there writes nothing in its place.
+    let before = shelf.days.lock().unwrap().clone();
+    shelf.is_unreadable.store(true, Ordering::Relaxed);
+    let extras = WorldExtras { shelf: Some(Arc::clone(&shelf)), ..WorldExtras::default() };
+    let mut world = World::start_with(3, extras);
+    world.tell_steady(&pods).await;
+    world.pass(Duration::from_secs(650)).await;
+    world.autoscaler.stop().await;
+    assert!(!before.is_empty() && *shelf.days.lock().unwrap() == before);
 }
 
 #[tokio::test(start_paused = true)]
