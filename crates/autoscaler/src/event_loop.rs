@@ -88,7 +88,8 @@ impl EventLoop {
         let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
         let recorder = record.and_then(|target| Recorder::start(target, &name, &settings, &metrics));
         let subscription = platform.subscribe(&name);
-        let (links, words) = Links::new(name.clone(), clock, dialler, metrics.clone(), stats, stop.child_token());
+        let (links, words) =
+            Links::new(name.clone(), clock, dialler, metrics.clone(), stats, stop.child_token());
         Self {
             keeper: history.map(|source| HistoryKeeper::new(source.store, source.read, clock.now())),
             clock,

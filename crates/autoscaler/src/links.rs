@@ -113,19 +113,8 @@ impl Links {
         let tasks = TaskTracker::new();
         let pacer = Pacer::start(clock, DIAL_EVERY, &tasks, stop.clone());
         let (scrapes, looks) = (OnceLock::new(), Arc::new(Semaphore::new(LOOKS_AT_ONCE_MAX)));
-        let links = Self {
-            clock,
-            dialler,
-            metrics,
-            events,
-            pacer,
-            scrapes,
-            stats,
-            looks,
-            tasks,
-            stop,
-            owner,
-        };
+        let links =
+            Self { clock, dialler, metrics, events, pacer, scrapes, stats, looks, tasks, stop, owner };
         (links, receiver)
     }
 

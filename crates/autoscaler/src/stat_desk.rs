@@ -104,11 +104,7 @@ mod tests {
     fn report(reporter: &str, held: f64) -> StatReport {
         let revision = RevisionName::parse("default/revision/hello-00001").expect("a name");
         let concurrency = Concurrency::new(held).expect("a load");
-        StatReport {
-            revision,
-            reporter: reporter.to_owned(),
-            load: Load { concurrency, ..Load::default() },
-        }
+        StatReport { revision, reporter: reporter.to_owned(), load: Load { concurrency, ..Load::default() } }
     }
 
     fn is_said(word: Option<StatWord>) -> bool {

@@ -16,7 +16,7 @@ use cluster::{
 };
 use jiff::Timestamp as WallTime;
 use orchestration::{
-    ActivatorChoice, ControlCommand, ControlEvent, LinkId, OrderOutcome, Orchestrator, OrchestratorSettings,
+    ActivatorChoice, ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings, OrderOutcome,
     Peer,
 };
 use serde_json::{Value, json};
@@ -286,11 +286,8 @@ impl Life {
         };
         let of = RevisionLoad { revision: revision(), load, oldest_wait: Duration::ZERO };
         let loads = if self.held > 0 { vec![of] } else { Vec::new() };
-        let through = Load {
-            proxied_concurrency: load.concurrency,
-            proxied_request_rate: load.request_rate,
-            ..load
-        };
+        let through =
+            Load { proxied_concurrency: load.concurrency, proxied_request_rate: load.request_rate, ..load };
         for (link, pod) in self.links.clone() {
             let second = self.second - 1;
             let event = match pod {
@@ -532,7 +529,11 @@ fn under_load_clients_get_pods_and_afterwards_activators_before_the_last_pod_goe
     life.held = 900;
     life.pass(60);
     assert!(life.replicas >= 9, "{}", life.replicas);
-    assert!(life.writes.iter().any(|write| write == "service Serve"), "there is room for a burst: {:?}", life.writes);
+    assert!(
+        life.writes.iter().any(|write| write == "service Serve"),
+        "there is room for a burst: {:?}",
+        life.writes
+    );
     life.writes.clear();
     life.held = 0;
     life.pass(240);

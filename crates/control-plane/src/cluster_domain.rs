@@ -18,7 +18,11 @@ fn of_resolver(text: &str) -> String {
     let searches = text.lines().filter_map(|line| line.trim().strip_prefix("search"));
     let mut entries = searches.flat_map(str::split_whitespace);
     let domain = entries.find_map(|entry| entry.strip_prefix("svc."));
-    domain.map(|domain| domain.trim_end_matches('.')).filter(|domain| !domain.is_empty()).unwrap_or(DEFAULT).to_owned()
+    domain
+        .map(|domain| domain.trim_end_matches('.'))
+        .filter(|domain| !domain.is_empty())
+        .unwrap_or(DEFAULT)
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -28,7 +32,8 @@ mod tests {
     #[test]
     fn the_domain_is_the_environments_else_the_resolvers_else_the_usual_one() {
         assert_eq!(find(Some("example.internal")), "example.internal");
-        let file = "nameserver 10.96.0.10\nsearch knative-serving.svc.corp.example svc.corp.example corp.example\n";
+        let file =
+            "nameserver 10.96.0.10\nsearch knative-serving.svc.corp.example svc.corp.example corp.example\n";
         assert_eq!(of_resolver(file), "corp.example");
         assert_eq!(of_resolver("search svc.corp.example.\noptions ndots:5\n"), "corp.example");
         assert_eq!(of_resolver("nameserver 8.8.8.8\n"), "cluster.local");

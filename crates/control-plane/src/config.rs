@@ -69,7 +69,8 @@ impl ProgramConfig {
         let mut reader = EnvironmentReader::new(environment);
         let name =
             reader.required(&["POD_NAME", "HOSTNAME"], "the other autoscalers know this one by that name");
-        let profile = reader.choice("EBB_PROFILE", &[("ebb", ProgramProfile::Ebb), ("knative", ProgramProfile::Knative)]);
+        let profile = reader
+            .choice("EBB_PROFILE", &[("ebb", ProgramProfile::Ebb), ("knative", ProgramProfile::Knative)]);
         // Knative's port of stats is that of ebb's API elsewhere, and its programs know its namespace by
         // another variable.
         let (namespaces, api): (&[&str], _) = match profile {
@@ -123,7 +124,10 @@ mod tests {
         ];
         let config = read(&given).expect("enough");
         let knative = config.knative.expect("it stands in Knative's place");
-        assert_eq!((knative.address.as_str(), knative.stats.port(), knative.domain), ("10.0.0.7", 8080, None));
+        assert_eq!(
+            (knative.address.as_str(), knative.stats.port(), knative.domain),
+            ("10.0.0.7", 8080, None)
+        );
         assert_eq!((config.api.port(), config.namespace.as_str()), (8081, "knative-serving"));
         let more = [given.as_slice(), &[("STATEFUL_CONTROLLER_ORDINAL", "autoscaler-0")]].concat();
         let problems = read(&more).expect_err("it is refused by name");

@@ -121,7 +121,8 @@ impl ActivatorRecord {
     /// Whether it may pick a pod that only versions before `version` name as usable.
     fn may_act_on_older(&self, revision: RevisionId, version: Version) -> bool {
         self.acknowledges()
-            && (self.boot.is_none() || (self.holdings.contains_key(&revision) && !self.has(revision, version)))
+            && (self.boot.is_none()
+                || (self.holdings.contains_key(&revision) && !self.has(revision, version)))
     }
 }
 

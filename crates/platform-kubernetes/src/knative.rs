@@ -106,7 +106,9 @@ mod tests {
 
     #[test]
     fn the_number_of_buckets_is_knatives() {
-        let installation = |pairs: &[(&str, &str)]| decide(&map(&[]), &map(pairs), "cluster.local").expect("it can be taken");
+        let installation = |pairs: &[(&str, &str)]| {
+            decide(&map(&[]), &map(pairs), "cluster.local").expect("it can be taken")
+        };
         assert_eq!(installation(&[]).buckets(), 1);
         assert_eq!(installation(&[("buckets", "10"), ("lease-duration", "15s")]).buckets(), 10);
     }

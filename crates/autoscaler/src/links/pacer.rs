@@ -38,12 +38,7 @@ pub(super) struct Pacer {
 
 impl Pacer {
     /// Starts giving turns, one in each interval of this length, until `stop`.
-    pub(super) fn start(
-        clock: Clock,
-        every: Duration,
-        tasks: &TaskTracker,
-        stop: CancellationToken,
-    ) -> Self {
+    pub(super) fn start(clock: Clock, every: Duration, tasks: &TaskTracker, stop: CancellationToken) -> Self {
         let (requests, receiver) = mpsc::channel(REQUESTS_MAX);
         let queue = Queue { clock, every, waiting: BTreeMap::new(), arrived: 0, free_at: Timestamp::ZERO };
         tasks.spawn(async move {

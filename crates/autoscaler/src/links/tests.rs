@@ -183,15 +183,14 @@ async fn dialled_within<const N: usize>(priority: Priority, spans: [Duration; N]
     let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
     let name = ReplicaName::new("autoscaler");
     let clock = Clock::start();
-    let (links, _events) =
-        Links::new(
-            name,
-            clock,
-            Arc::<ScriptedDialler>::clone(&dialler),
-            metrics,
-            StatDesk::default(),
-            CancellationToken::new(),
-        );
+    let (links, _events) = Links::new(
+        name,
+        clock,
+        Arc::<ScriptedDialler>::clone(&dialler),
+        metrics,
+        StatDesk::default(),
+        CancellationToken::new(),
+    );
     let address = SocketAddr::from(([10, 0, 0, 1], 8024)).into();
     let peer = Peer::Pod { name: PodName::new("a"), settings: Arc::default() };
     let _handle = links.open(LinkId(1), peer, address, priority);

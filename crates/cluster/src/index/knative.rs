@@ -143,7 +143,10 @@ impl Index {
     pub(super) fn knative_facts(&self, key: &ObjectKey, workload: &Workload) -> Option<RevisionFacts> {
         let target = &self.revisions.autoscaler(key)?.target.name;
         let wanted = self.workloads.counts().wanted(&workload.record.revision)?;
-        (*target == workload.record.object).then(|| self.read_revision(key, wanted)).flatten().map(|of| of.facts)
+        (*target == workload.record.object)
+            .then(|| self.read_revision(key, wanted))
+            .flatten()
+            .map(|of| of.facts)
     }
 
     /// The status says how many pods Kubernetes calls ready.

@@ -192,12 +192,7 @@ impl Revisions {
     }
 
     /// What was decided about a revision.
-    pub(super) fn put_decision(
-        &mut self,
-        key: &ObjectKey,
-        intended: Option<PodCount>,
-        activators: PodCount,
-    ) {
+    pub(super) fn put_decision(&mut self, key: &ObjectKey, intended: Option<PodCount>, activators: PodCount) {
         let Some(notes) = self.notes.get_mut(key) else { return };
         (notes.intended, notes.activators) = (intended, Some(activators));
         self.tell_route(key);

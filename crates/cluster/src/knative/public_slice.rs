@@ -63,7 +63,10 @@ pub(crate) mod tests {
         let unready = json!({"addresses": ["10.0.0.2"], "conditions": {"ready": false}});
         let found = read(&json!({SERVICE_LABEL: "hello-00001"}), &json!([ready, unready])).expect("a slice");
         assert_eq!(found.addresses, ["10.0.0.1".parse().expect("an address")].into());
-        assert_eq!((found.service.namespace.as_str(), found.service.name.as_str()), ("default", "hello-00001"));
+        assert_eq!(
+            (found.service.namespace.as_str(), found.service.name.as_str()),
+            ("default", "hello-00001")
+        );
         assert_eq!(read(&json!({}), &json!([])), None, "of no Service");
     }
 }

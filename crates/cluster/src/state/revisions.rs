@@ -51,12 +51,7 @@ impl ClusterState {
     }
 
     /// A route of a revision of Knative's is ordered. The order ends once the route is in force.
-    pub(super) fn take_revision_route(
-        &mut self,
-        key: OrderKey,
-        revision: RevisionName,
-        route: RouteInForce,
-    ) {
+    pub(super) fn take_revision_route(&mut self, key: OrderKey, revision: RevisionName, route: RouteInForce) {
         if !self.index.has_revision(&revision) {
             return self.order_ended(key, OrderOutcome::Gone);
         }

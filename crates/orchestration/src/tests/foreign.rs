@@ -58,8 +58,10 @@ fn facts(wanted: u32) -> RevisionFacts {
 
 impl Beside {
     fn new(wanted: u32) -> Self {
-        let settings =
-            OrchestratorSettings { choice: ActivatorChoice::AsManyAsNeeded, ..OrchestratorSettings::default() };
+        let settings = OrchestratorSettings {
+            choice: ActivatorChoice::AsManyAsNeeded,
+            ..OrchestratorSettings::default()
+        };
         let mut beside = Self {
             orchestrator: Orchestrator::new(settings),
             now: Timestamp::from_secs(1000),
@@ -266,7 +268,11 @@ fn readiness_of_a_pod_without_a_link_is_kubernetes_word() {
     assert_eq!(beside.orchestrator.ready_pods(&revision()), Vec::<PodName>::new());
     beside.pod(true);
     beside.pass(1, 1.0);
-    assert_eq!(beside.orchestrator.ready_pods(&revision()).len(), 1, "what the scrape says of it is its load");
+    assert_eq!(
+        beside.orchestrator.ready_pods(&revision()).len(),
+        1,
+        "what the scrape says of it is its load"
+    );
 }
 
 #[test]

@@ -22,8 +22,9 @@ impl Requests {
         let (namespace, name) = (revision.namespace(), revision.name());
         match write {
             DeskWrite::Service(ServerlessWrite::Create(object)) => {
-                let object: DynamicObject = serde_json::from_value(object.clone())
-                    .map_err(|error| Failure::Refused(format!("the ServerlessService is malformed: {error}")))?;
+                let object: DynamicObject = serde_json::from_value(object.clone()).map_err(|error| {
+                    Failure::Refused(format!("the ServerlessService is malformed: {error}"))
+                })?;
                 let (api, parameters) = (self.serverless_services(namespace), post_parameters());
                 self.fenced(fence, api.create(&parameters, &object)).await.map(drop)
             }

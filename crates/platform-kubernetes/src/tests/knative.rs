@@ -88,7 +88,8 @@ impl Place {
 async fn a_revisions_objects_are_written_under_knatives_lease_and_its_workload_is_told() {
     let mut place = Place::take().await;
     let holder = place.wait(LEASES, |lease| {
-        (lease["metadata"]["name"] == "autoscaler-bucket-00-of-01").then(|| lease["spec"]["holderIdentity"].clone())
+        (lease["metadata"]["name"] == "autoscaler-bucket-00-of-01")
+            .then(|| lease["spec"]["holderIdentity"].clone())
     });
     assert_eq!(holder.await, "autoscaler-1_10.0.0.7");
     let spec = place.wait(SERVERLESS_SERVICES, |service| Some(service["spec"].clone())).await;
@@ -118,16 +119,20 @@ async fn a_spec_is_replaced_by_an_update_and_a_decision_stands_in_the_status() {
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-22T10:00:00Z"}],
     });
     place.server.put(SERVERLESS_SERVICES, service);
-    place.wait(POD_AUTOSCALERS, |object| (object["status"]["serviceName"] == "hello-00001").then_some(())).await;
+    place
+        .wait(POD_AUTOSCALERS, |object| (object["status"]["serviceName"] == "hello-00001").then_some(()))
+        .await;
     let decision = Decision { intended: Some(PodCount::new(4)), activators: PodCount::new(5), ..decision() };
     place.seat.decided(&revision_of("hello-00001"), &decision);
     // The route that was found is in force: only the number of activators is another.
     let changed = place.wait(SERVERLESS_SERVICES, |service| {
-        (service["spec"]["numActivators"] == 5).then(|| service["metadata"]["annotations"]["controller"].clone())
+        (service["spec"]["numActivators"] == 5)
+            .then(|| service["metadata"]["annotations"]["controller"].clone())
     });
     assert_eq!(changed.await, "was here");
     place.wait(POD_AUTOSCALERS, |object| (object["status"]["desiredScale"] == 4).then_some(())).await;
-    let path = "/apis/networking.internal.knative.dev/v1alpha1/namespaces/shop/serverlessservices/hello-00001";
+    let path =
+        "/apis/networking.internal.knative.dev/v1alpha1/namespaces/shop/serverlessservices/hello-00001";
     assert!(place.server.asked("PATCH", path).is_empty(), "it may be updated, and not patched");
 }
 

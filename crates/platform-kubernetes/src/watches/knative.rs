@@ -4,8 +4,8 @@
 
 use cluster::knative::pods::REVISION_UID_LABEL;
 use cluster::knative::{
-    MIRRORED_SLICES, PodAutoscalerRecord, ServerlessRecord, pod_autoscalers, progress_deadline_of, public_slice,
-    revision_deployment, serverless_services,
+    MIRRORED_SLICES, PodAutoscalerRecord, ServerlessRecord, pod_autoscalers, progress_deadline_of,
+    public_slice, revision_deployment, serverless_services,
 };
 use cluster::resources::pod;
 use cluster::{KnativeNews, News, ShownPod};

@@ -137,7 +137,8 @@ impl Place {
 
     /// Everything that is there has been said, and the Lease is ours.
     fn listed(mut self) -> Self {
-        let activators = ObjectKey { namespace: "knative-serving".to_owned(), name: "activator-1".to_owned() };
+        let activators =
+            ObjectKey { namespace: "knative-serving".to_owned(), name: "activator-1".to_owned() };
         let mine = |name: Option<&str>| name.into_iter().map(key).collect::<BTreeSet<_>>();
         let has_service = self.service.is_some().then_some("hello-00001");
         for news in [
@@ -349,8 +350,7 @@ impl Place {
             DeskWrite::Status(write) => {
                 let patch = write.patch();
                 assert_eq!(
-                    self.autoscaler["metadata"]["resourceVersion"],
-                    patch["metadata"]["resourceVersion"],
+                    self.autoscaler["metadata"]["resourceVersion"], patch["metadata"]["resourceVersion"],
                     "a status is written over what is shown"
                 );
                 self.judge_status(&patch["status"]);
@@ -445,7 +445,10 @@ fn one_service_goes_from_apply_to_zero_and_back() {
     let mut place = Place::new();
     place.apply(1);
     let mut place = place.listed();
-    assert_eq!((place.written(), place.status()), (vec!["service Proxy 2".to_owned()], "Unknown Queued -1 0".to_owned()));
+    assert_eq!(
+        (place.written(), place.status()),
+        (vec!["service Proxy 2".to_owned()], "Unknown Queued -1 0".to_owned())
+    );
     place.controller(&["10.1.0.1"], "True");
     place.decide(Some(1), 3);
     let through = place.route(Routing::ThroughActivator);
@@ -458,7 +461,10 @@ fn one_service_goes_from_apply_to_zero_and_back() {
 
     place.pass(60);
     place.decide(Some(0), 2);
-    assert_eq!((place.written(), place.status().as_str()), (vec!["service Proxy 2".to_owned()], "False NoTraffic 0 1"));
+    assert_eq!(
+        (place.written(), place.status().as_str()),
+        (vec!["service Proxy 2".to_owned()], "False NoTraffic 0 1")
+    );
     place.controller(&["10.1.0.1"], "True");
     let zero = place.scale(1, 0);
     assert_eq!((place.outcome(zero), place.replicas), (Some(&OrderOutcome::Done), 0));
@@ -476,7 +482,11 @@ fn one_service_goes_from_apply_to_zero_and_back() {
     assert_eq!(place.status(), "True 1 1");
     let statuses = place.statuses;
     place.pass(600);
-    assert_eq!((place.written(), place.statuses), (Vec::new(), statuses), "at rest only the Lease is written");
+    assert_eq!(
+        (place.written(), place.statuses),
+        (Vec::new(), statuses),
+        "at rest only the Lease is written"
+    );
 }
 
 #[test]
@@ -542,7 +552,10 @@ fn must_never_treat_the_vanished_pod_autoscaler_as_a_wish_for_zero() {
     place.show(News::Knative(KnativeNews::PodAutoscaler(Change::Gone(key("hello-00001")))));
     place.settle();
     assert!(
-        place.facts.iter().any(|fact| matches!(fact, PlatformFact::RevisionRemoved(name) if *name == revision())),
+        place
+            .facts
+            .iter()
+            .any(|fact| matches!(fact, PlatformFact::RevisionRemoved(name) if *name == revision())),
         "its requests are refused: {:?}",
         place.facts
     );

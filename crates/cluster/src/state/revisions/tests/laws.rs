@@ -12,14 +12,21 @@ enum Step {
     Scale(u32),
     Pod(bool),
     /// The controller carries out what is written, and clients get these addresses.
-    Controller { pod: bool, activator: bool, is_populated: bool },
-    Webhook { is_away: bool },
+    Controller {
+        pod: bool,
+        activator: bool,
+        is_populated: bool,
+    },
+    Webhook {
+        is_away: bool,
+    },
     Pass(u64),
 }
 
 fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
-        (proptest::option::of(0..4_u32), 0..5_u32).prop_map(|(want, activators)| Step::Decide(want, activators)),
+        (proptest::option::of(0..4_u32), 0..5_u32)
+            .prop_map(|(want, activators)| Step::Decide(want, activators)),
         any::<bool>().prop_map(|is_direct| Step::Route(if is_direct {
             Routing::Direct
         } else {
@@ -45,7 +52,8 @@ impl Place {
             }
             Step::Controller { pod, activator, is_populated } => {
                 let addresses = [("10.0.0.1", pod), ("10.1.0.1", activator)].into_iter();
-                let named: Vec<&str> = addresses.filter(|(_, is_named)| *is_named).map(|(of, _)| of).collect();
+                let named: Vec<&str> =
+                    addresses.filter(|(_, is_named)| *is_named).map(|(of, _)| of).collect();
                 if self.service.is_some() {
                     self.controller(&named, if is_populated { "True" } else { "False" });
                 }
