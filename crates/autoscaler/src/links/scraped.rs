@@ -57,36 +57,38 @@ pub(super) async fn keep(peer: LinkPeer, pod: PodName, turns: Pacer) {
 /// One question, in a connection of its own: a pod may be gone by the next one.
 async fn ask(peer: &LinkPeer) -> Result<ScrapedLoad, String> {
     let socket = peer.target.address.socket;
-    let said = |error: &dyn std::error::Error| error.to_string();
-    let stream = TcpStream::connect(socket).await.map_err(|error| said(&error))?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| said(&error))?;
+    let stream = TcpStream::connect(socket).await.map_err(|error| error.to_string())?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| error.to_string())?;
     let request = Request::get("/metrics")
         .header(header::HOST, socket.to_string())
         .header(header::ACCEPT, PROTOBUF)
         .header(header::CONNECTION, HeaderValue::from_static("close"))
         .body(Empty::<Bytes>::new())
-        .map_err(|error| said(&error))?;
+        .map_err(|error| error.to_string())?;
     let exchange = async {
-        let response = sender.send_request(request).await.map_err(|error| said(&error))?;
+        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
-        if status != StatusCode::OK {
-            return Err(format!("it answered {status}"));
-        }
         let body = Limited::new(response.into_body(), SCRAPE_BYTES_MAX);
-        let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
-        read_scrape(&body).map_err(|error| said(&error))
+        let body = body.collect().await.map_err(|error| error.to_string())?;
+        Ok::<_, String>((status, body.to_bytes()))
     };
-    // Whichever ends first: a connection that breaks fails the exchange, and nobody needs it after the
-    // answer.
-    tokio::select! {
-        biased;
-        answer = exchange => answer,
+    // The connection is driven here, so that it ends with the question, however that ends.
+    tokio::pin!(exchange);
+    // The exchange is pinned outside, so it is not cancelled when the connection ends first; the connection
+    // may be, once there is an answer.
+    let (status, body) = tokio::select! {
+        answered = &mut exchange => answered?,
         ended = connection => match ended {
-            Ok(()) => Err("the connection ended before the answer".to_owned()),
-            Err(error) => Err(said(&error)),
+            Ok(()) => exchange.await?,
+            Err(error) => return Err(error.to_string()),
         },
+    };
+    if status != StatusCode::OK {
+        return Err(format!("it answered {status}"));
     }
+    read_scrape(&body).map_err(|error| error.to_string())
 }
 
 fn hello(pod: &PodName, second: u64) -> PodHello {

@@ -1,3 +1,5 @@
+mod foreign;
+
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

@@ -45,8 +45,12 @@ impl Place {
     fn step(&mut self, step: Step) {
         match step {
             Step::Decide(want, activators) => self.decide(want, activators),
-            Step::Route(routing) => drop(self.route(routing)),
-            Step::Scale(to) => drop(self.scale(self.replicas, to)),
+            Step::Route(routing) => {
+                self.route(routing);
+            }
+            Step::Scale(to) => {
+                self.scale(self.replicas, to);
+            }
             Step::Pod(is_ready) => {
                 self.pod("hello-00001-deployment-a", "10.0.0.1", if is_ready { "True" } else { "False" });
             }
