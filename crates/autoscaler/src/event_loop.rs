@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use vocabulary::{Ownership, ReplicaName, RevisionName, Routing, Timestamp};
 
 use crate::api::{HealthCheck, LoopHealth};
-use crate::caller_book::CallerBook;
+use crate::caller_memory::CallerMemory;
 use crate::config::AutoscalerConfig;
 use crate::history_keeper::HistoryKeeper;
 use crate::links::{LinkHandle, Links, OrderOutbox};
@@ -55,7 +55,7 @@ pub(crate) struct EventLoop {
     /// Whether the platform has told everything that is there.
     is_synced: bool,
     snapshots: SnapshotWriter,
-    callers: CallerBook,
+    callers: CallerMemory,
     /// When readers were last told what is.
     published_at: Timestamp,
     /// When what was measured is to be written next.
@@ -108,7 +108,7 @@ impl EventLoop {
             orchestrator: Orchestrator::new(settings),
             is_synced: false,
             snapshots,
-            callers: CallerBook::default(),
+            callers: CallerMemory::default(),
             published_at: Timestamp::ZERO,
             sweep_at: Timestamp::ZERO,
             read_wall_clock_at: Timestamp::ZERO,
