@@ -8,7 +8,7 @@ use orchestration::ControlEvent;
 use vocabulary::{ActivatorWord, Caller, RevisionName, SharedMap, Timestamp};
 
 /// How long a caller is kept at least; the window of a revision may be longer.
-const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
+const KEPT_FOR: Duration = Duration::from_hours(1);
 
 /// The last callers of each revision, the latest first.
 pub(crate) type Callers = SharedMap<RevisionName, Arc<[SeenCaller]>>;
