@@ -39,7 +39,7 @@ impl CallerLog {
         let is_this = |caller: &Caller| caller.address == address && *caller.user_agent == *agent;
         let place = seen.iter().position(|(_, caller)| is_this(caller));
         let caller = place.map_or_else(
-            || Caller { user_agent: agent.clone().into(), address },
+            || Caller { user_agent: agent.as_str().into(), address },
             |place| seen.remove(place).1,
         );
         seen.insert(0, (now, caller));

@@ -278,6 +278,7 @@ impl RequestForwarder<'_> {
         let revision = Arc::clone(&self.revision);
         let page = revision.settings().waiting_page.clone();
         let answer = waiting_page::answer(&page, &revision.name, &revision.waits_for());
+        revision.showed_page();
         if let Some(kept) = revision.kept_place.take() {
             let mut timers = self.timers;
             // It ends with the pod that is ready, with the time that the request had, or with the revision. A

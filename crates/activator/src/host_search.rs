@@ -14,7 +14,7 @@ pub(crate) fn stand_ins(host: &str) -> impl Iterator<Item = String> + '_ {
     let is_address = host.is_empty() || is_address(host);
     let of_addresses = is_address.then(|| OF_ADDRESSES.to_owned());
     let dots = host.match_indices('.').filter(move |_| !is_address);
-    let wildcards = dots.map(|(dot, _)| format!("*{}", &host[dot..]));
+    let wildcards = dots.map(move |(dot, _)| format!("*{}", &host[dot..]));
     wildcards.chain(of_addresses)
 }
 
@@ -31,10 +31,10 @@ mod tests {
     fn the_longest_wildcard_comes_first_and_addresses_are_alike() {
         for (host, expected) in [
             ("a.shop.example.org", &["*.shop.example.org", "*.example.org", "*.org"][..]),
-            ("localhost", &[]),
-            ("", &[OF_ADDRESSES]),
-            ("192.0.2.7", &[OF_ADDRESSES]),
-            ("[2001:db8::1]", &[OF_ADDRESSES]),
+            ("localhost", &[][..]),
+            ("", &[OF_ADDRESSES][..]),
+            ("192.0.2.7", &[OF_ADDRESSES][..]),
+            ("[2001:db8::1]", &[OF_ADDRESSES][..]),
         ] {
             assert_eq!(stand_ins(host).collect::<Vec<_>>(), expected, "{host:?}");
         }

@@ -22,6 +22,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use dataplane::RefusalReason;
 use http::StatusCode;
 use parking_lot::Mutex;
 use throttling::{
@@ -167,6 +168,11 @@ impl SharedRevision {
     /// Counts an unmeasured request that was answered here because no pod was ready.
     pub(crate) fn answered_health_check(&self) {
         self.metrics.answered_health_checks.inc();
+    }
+
+    /// Counts a browser's request that was answered with a page while no pod took it.
+    pub(crate) fn showed_page(&self) {
+        self.context.metrics.count_refusal(RefusalReason::Starting);
     }
 
     /// The reason why requests wait, as a text for clients.

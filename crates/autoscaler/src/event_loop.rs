@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use vocabulary::{Ownership, ReplicaName, RevisionName, Routing, Timestamp};
 
 use crate::api::{LoopCall, LoopHealth};
-use crate::caller_book::CallerBook;
+use crate::caller_memory::CallerMemory;
 use crate::config::AutoscalerConfig;
 use crate::history_keeper::HistoryKeeper;
 use crate::links::{LinkHandle, Links, OrderOutbox};
@@ -63,7 +63,7 @@ pub(crate) struct EventLoop {
     /// Health checks that are answered once readers find everything that is known now.
     checks: Vec<oneshot::Sender<LoopHealth>>,
     snapshots: SnapshotWriter,
-    callers: CallerBook,
+    callers: CallerMemory,
     /// When readers were last told what is.
     published_at: Timestamp,
     /// When what was measured is to be written next.
@@ -127,7 +127,7 @@ impl EventLoop {
             is_synced: false,
             checks: Vec::new(),
             snapshots,
-            callers: CallerBook::default(),
+            callers: CallerMemory::default(),
             published_at: Timestamp::ZERO,
             sweep_at: Timestamp::ZERO,
             read_wall_clock_at: Timestamp::ZERO,

@@ -9,7 +9,7 @@
 
 mod api;
 pub mod api_types;
-mod caller_book;
+mod caller_memory;
 mod config;
 mod event_loop;
 mod history_keeper;

@@ -16,7 +16,7 @@ use runtime::Clock;
 use tokio::sync::watch;
 use vocabulary::{ReplicaName, RevisionName, SharedMap, Timestamp};
 
-use crate::caller_book::Callers;
+use crate::caller_memory::Callers;
 use crate::metric_sources::AskedMetric;
 
 /// Within what time a reader finds facts and decisions. A storm of them is published ten times a second.
@@ -38,7 +38,7 @@ pub(crate) struct Snapshot {
     pub(crate) control: ControlSnapshot,
     /// Class hpa: the metrics that were asked for last.
     pub(crate) asked: SharedMap<RevisionName, Arc<[AskedMetric]>>,
-    /// Who sent requests lately.
+    /// The clients that sent requests lately, by revision.
     pub(crate) callers: Callers,
 }
 

@@ -20,7 +20,7 @@ use crate::api_types::{
     LinksView, OtherAutoscalerView, PlatformTermsView, PredictionView, ProblemList, RevisionDetail,
     RevisionList, RevisionSummary, SeriesView, ShadowDifferenceView, ShadowView,
 };
-use crate::caller_book::SeenCaller;
+use crate::caller_memory::SeenCaller;
 use crate::metric_sources::AskedMetric;
 use crate::snapshot::Snapshot;
 use decisions::decision_views;

@@ -49,20 +49,20 @@ pub struct EventNote {
     pub action: &'static str,
     /// Whether people have to do something.
     pub tone: Tone,
-    /// What happened, for people.
+    /// What happened, in words for people.
     pub text: EventText,
 }
 
 /// The words of an Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventText {
-    /// One sentence.
+    /// One sentence, which is told as it is.
     Sentence(String),
     /// A change of a count, which several within a minute continue.
     CountChange {
-        /// The count before.
+        /// The count of pods before the change.
         from: PodCount,
-        /// The count after.
+        /// The count of pods after the change.
         to: PodCount,
         /// Why, with the reasons of the last change.
         why: String,
@@ -116,7 +116,7 @@ impl EventSeries {
         Self { name, count: 1, whole_change: is_change.then(|| note.clone()) }
     }
 
-    /// The same happened again.
+    /// Notes that the same happened again.
     fn add(&mut self, note: &EventNote) {
         self.count = self.count.saturating_add(1);
         let Some(whole) = &mut self.whole_change else { return };

@@ -227,7 +227,7 @@ pub(crate) struct ImportOptions {
     pub(crate) gateway: Option<GatewayName>,
 }
 
-/// What `ebb import` prints.
+/// The form in which `ebb import` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ImportTarget {
     /// Annotations that mean the same.

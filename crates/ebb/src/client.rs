@@ -166,7 +166,7 @@ impl UpClient {
 pub(crate) enum StreamEnd {
     /// It came to its end.
     Whole,
-    /// The connection ended before.
+    /// The connection ended before the answer was whole.
     CutShort,
 }
 

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use crate::output;
 
-/// JSON Schema, draft 7.
+/// The schema, in JSON Schema of draft 7.
 const SCHEMA: &str = include_str!("../../../config/ebb.schema.json");
 
-/// Prints it.
+/// Prints the schema of manifests.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     output::print_line(SCHEMA.trim_end())?;
     Ok(ExitCode::SUCCESS)

@@ -134,7 +134,7 @@ impl ScalingSpec {
 /// Why `min_scale` is greater than the settings say: the platform lets the count not fall below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PlatformFloor {
-    /// The cause, for people.
+    /// Why there is such a floor.
     pub cause: FloorCause,
     /// The least count by the settings alone; below `min_scale`.
     pub min_by_settings: PodCount,

@@ -2,7 +2,7 @@
 
 use vocabulary::WaitingPage;
 
-/// The annotation `ebb.dev/waiting-page`.
+/// The value of the annotation `ebb.dev/waiting-page`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitingPageSetting {
     /// A browser waits as programs do.

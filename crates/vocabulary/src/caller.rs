@@ -7,7 +7,7 @@ use std::net::IpAddr;
 pub struct Caller {
     /// The beginning of its `User-Agent`; empty if it sends none.
     pub user_agent: Box<str>,
-    /// Where it is.
+    /// Where it is: as proxies say that are trusted, or as its connection does.
     pub address: IpAddr,
 }
 

@@ -10,7 +10,7 @@ pub enum WaitingPage {
     Off,
     /// A small page that says what starts.
     Auto,
-    /// This page, in HTML.
+    /// This page, which is written in HTML.
     Text(Arc<str>),
 }
 

@@ -1,4 +1,4 @@
-//! What `ebb run` takes.
+//! The options and arguments of `ebb run`.
 
 use clap::Args;
 

@@ -217,7 +217,7 @@ pub(crate) mod tests {
         let first = table(&[summary("default/service/a")], 120, &mut choice);
         let mut grown = summary("default/service/a-name-that-needs-the-room-of-two-columns-and-more");
         grown.metrics = Some("cpu 45%/80%".to_owned());
-        let second = table(&[grown.clone()], 120, &mut choice);
+        let second = table(std::slice::from_ref(&grown), 120, &mut choice);
         let words = |table: &str| heading(table).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(&first), words(&second));
         assert!(words(&table(&[grown], 400, &mut choice)).contains(&METRICS.to_owned()), "another width");

@@ -58,7 +58,7 @@ impl ServiceUser {
         } else {
             0
         };
-        found.mode() >> place & right == right
+        (found.mode() >> place) & right == right
     }
 
     /// The first folder on the way to a file, or the file, that this user may not use so.

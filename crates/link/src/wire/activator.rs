@@ -1,6 +1,7 @@
 //! An activator's messages, to the wire and back.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use vocabulary::{
@@ -157,7 +158,7 @@ fn callers(callers: Vec<proto::Caller>) -> Result<Vec<Caller>, WireError> {
         if caller.user_agent.len() > Caller::AGENT_BYTES_MAX {
             return Err(fields::bad("loads.callers.user_agent", "is longer than it may be"));
         }
-        let address = caller.address.parse();
+        let address = caller.address.parse::<IpAddr>();
         let address = address.map_err(|_| fields::bad("loads.callers.address", "is no address"))?;
         Ok(Caller { user_agent: caller.user_agent.into(), address })
     });

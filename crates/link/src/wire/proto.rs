@@ -296,7 +296,7 @@ pub(crate) struct RevisionLoad {
 pub(crate) struct Caller {
     #[prost(string, tag = "1")]
     pub user_agent: String,
-    /// An IP address.
+    /// The IP address in its usual notation.
     #[prost(string, tag = "2")]
     pub address: String,
 }

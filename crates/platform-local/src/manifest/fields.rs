@@ -163,7 +163,7 @@ impl<'n> ManifestFields<'n> {
             | YamlValue::Map(_) => None,
         };
         if number.is_none() {
-            let (path, found) = (self.path_of(name), shown(&node.value));
+            let (path, found) = (self.path_of(name), shown(node));
             let (low, high) = (range.start(), range.end());
             let allowed =
                 if low == high { low.to_string() } else { format!("a whole number from {low} to {high}") };
@@ -201,7 +201,7 @@ impl<'n> ManifestFields<'n> {
         if let YamlValue::Bool(value) = node.value {
             return Some(value);
         }
-        let (path, found) = (self.path_of(name), shown(&node.value));
+        let (path, found) = (self.path_of(name), shown(node));
         report.refuse(node.place, format!("{path} is {found}; write true or false"));
         None
     }
@@ -287,7 +287,7 @@ fn text_with_unit<'n>(
     match &node.value {
         YamlValue::Text(text) => return Some(text),
         YamlValue::Integer(_) | YamlValue::Number(_) | YamlValue::Bool(_) => {
-            let found = shown(&node.value);
+            let found = shown(node);
             let unit = unit(&found);
             report
                 .refuse(node.place, format!("{path} is {found} but must be a text; write \"{found}{unit}\""));
@@ -299,8 +299,12 @@ fn text_with_unit<'n>(
     None
 }
 
-/// A value as a message shows it.
-fn shown(value: &YamlValue) -> String {
+/// A value as a message shows it: a number as it is written.
+fn shown(node: &YamlNode) -> String {
+    if let Some(written) = &node.written {
+        return vocabulary::printable(written);
+    }
+    let value = &node.value;
     match value {
         YamlValue::Bool(value) => value.to_string(),
         YamlValue::Integer(value) => value.to_string(),

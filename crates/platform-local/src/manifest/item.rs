@@ -15,7 +15,7 @@ pub(crate) enum Item {
     ConfigMap,
     /// The settings of logs, metrics and traces: the ConfigMap `config-observability`.
     Observability,
-    /// A Knative Service.
+    /// A Knative Service, by its name.
     Service(RevisionName),
     /// The `HorizontalPodAutoscaler` of a Service.
     Autoscaler(RevisionName),

@@ -15,6 +15,8 @@ pub struct YamlNode {
     pub place: TextPlace,
     /// The value that begins there.
     pub value: YamlValue,
+    /// A number as it is written: `1.0` and `1e3` mean other texts than the numbers that they are.
+    pub written: Option<Box<str>>,
 }
 
 /// A value of YAML's core schema.
@@ -57,10 +59,36 @@ pub struct NotYaml {
 /// Reads every document of a text; empty ones are left out.
 pub fn read_yaml(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
     let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| NotYaml {
+    let read: Result<Vec<YamlNode>, _> = serde_saphyr::from_multiple_with_options(text, options);
+    let mut documents = read.map_err(|error| NotYaml {
         place: error.location().map(place_of),
         message: one_line(&error.to_string()),
-    })
+    })?;
+    let lines: Vec<&str> = text.lines().collect();
+    for document in &mut documents {
+        note_numbers(document, &lines);
+    }
+    Ok(documents)
+}
+
+/// Keeps with each number how it is written.
+fn note_numbers(node: &mut YamlNode, lines: &[&str]) {
+    match &mut node.value {
+        YamlValue::Integer(_) | YamlValue::Number(_) => node.written = number_at(node.place, lines),
+        YamlValue::List(items) => items.iter_mut().for_each(|item| note_numbers(item, lines)),
+        YamlValue::Map(entries) => entries.iter_mut().for_each(|(_, value)| note_numbers(value, lines)),
+        YamlValue::Null | YamlValue::Bool(_) | YamlValue::Text(_) => {}
+    }
+}
+
+/// The number that begins there; `None` if something else does, such as a tag or the name of an anchor.
+fn number_at((line, column): TextPlace, lines: &[&str]) -> Option<Box<str>> {
+    let line = lines.get(usize::try_from(line).ok()?.checked_sub(1)?)?;
+    let before = usize::try_from(column).ok()?.checked_sub(1)?;
+    let is_over = |letter: &char| letter.is_whitespace() || matches!(letter, ',' | ']' | '}');
+    let word: String = line.chars().skip(before).take_while(|letter| !is_over(letter)).collect();
+    let begins = word.trim_start_matches(['+', '-', '.']);
+    begins.starts_with(|letter: char| letter.is_ascii_digit()).then(|| word.into())
 }
 
 impl YamlValue {
@@ -105,7 +133,7 @@ fn one_line(message: &str) -> String {
 impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned: Spanned<YamlValue> = Spanned::deserialize(deserializer)?;
-        Ok(Self { place: place_of(spanned.referenced), value: spanned.value })
+        Ok(Self { place: place_of(spanned.referenced), value: spanned.value, written: None })
     }
 }
 
@@ -185,10 +213,29 @@ mod tests {
         let YamlValue::Map(entries) = &document.value else { panic!("a mapping: {document:?}") };
         assert_eq!((entries[1].0.place, entries[1].0.text.as_str()), ((2, 1), "b"));
         let YamlValue::List(items) = &entries[1].1.value else { panic!("a list: {document:?}") };
-        assert_eq!(items[0], YamlNode { place: (3, 5), value: YamlValue::Text("1".to_owned()) });
+        assert_eq!((items[0].place, &items[0].value), ((3, 5), &YamlValue::Text("1".to_owned())));
         let YamlValue::Map(inner) = &items[1].value else { panic!("a mapping: {items:?}") };
         assert_eq!(inner[0].0.place, (4, 5));
-        assert_eq!(inner[0].1, YamlNode { place: (4, 8), value: YamlValue::Bool(true) });
+        assert_eq!((inner[0].1.place, &inner[0].1.value), ((4, 8), &YamlValue::Bool(true)));
+    }
+
+    #[test]
+    fn a_number_is_kept_as_it_is_written() {
+        for (text, written) in [
+            ("x: 10", Some("10")),
+            ("x: 1.10 # a version", Some("1.10")),
+            ("x: -1e3", Some("-1e3")),
+            ("x: \"10\"", None),
+            ("x: ten", None),
+        ] {
+            let document = first(text);
+            assert_eq!(document.field("x").and_then(|node| node.written.as_deref()), written, "{text}");
+        }
+        let document = first("ä: [1.0, 2.50]\nb: &n 7\nc: *n\n");
+        let YamlValue::Map(entries) = &document.value else { panic!("a mapping: {document:?}") };
+        let YamlValue::List(items) = &entries[0].1.value else { panic!("a list: {document:?}") };
+        let written = |node: &YamlNode| node.written.as_deref().map(str::to_owned);
+        assert_eq!(items.iter().filter_map(written).collect::<Vec<_>>(), ["1.0", "2.50"]);
     }
 
     #[test]

@@ -180,8 +180,9 @@ impl RunningPod {
             orphans.forget(pid);
         }
         let is_app = status.pid() == self.containers.first().map(|app| app.pid);
-        let mut processes = self.containers.iter_mut().chain([&mut self.queue_proxy]);
-        let Some(process) = processes.find(|process| status.pid() == Some(process.pid)) else { return };
+        let is_this = |process: &&mut Process| status.pid() == Some(process.pid);
+        let found = self.containers.iter_mut().chain([&mut self.queue_proxy]).find(is_this);
+        let Some(process) = found else { return };
         process.is_alive = false;
         // The app is expected to end once it was asked to; before that, even while the queue-proxy drains,
         // its end is a failure. The queue-proxy is expected to end once the pod was asked to: one sender may

@@ -2,7 +2,7 @@
 
 use vocabulary::BurstCapacity;
 
-use super::super::{ClusterConfig, annotation_keys, config_map_keys};
+use super::super::{ClusterConfig, RevisionSettings, annotation_keys, config_map_keys, lacks_unit};
 use super::{annotated, cluster, map};
 
 #[test]

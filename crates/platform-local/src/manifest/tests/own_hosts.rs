@@ -66,7 +66,7 @@ fn a_host_that_another_service_has_is_refused_with_both_places() {
 }
 
 #[test]
-fn what_a_domain_mapping_says_that_has_no_meaning_here_is_refused() {
+fn a_domain_mapping_with_a_field_without_meaning_here_is_refused() {
     for (change, expected) in [
         (
             ("  ref:", "  tls: {secretName: s}\n  ref:"),

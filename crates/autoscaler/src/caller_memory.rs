@@ -8,7 +8,7 @@ use orchestration::ControlEvent;
 use vocabulary::{ActivatorWord, Caller, RevisionName, SharedMap, Timestamp};
 
 /// How long a caller is kept at least; the window of a revision may be longer.
-const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
+const KEPT_FOR: Duration = Duration::from_hours(1);
 
 /// The last callers of each revision, the latest first.
 pub(crate) type Callers = SharedMap<RevisionName, Arc<[SeenCaller]>>;
@@ -22,9 +22,9 @@ pub(crate) struct SeenCaller {
 
 /// What the event loop knows of callers.
 #[derive(Debug, Default)]
-pub(crate) struct CallerBook(Callers);
+pub(crate) struct CallerMemory(Callers);
 
-impl CallerBook {
+impl CallerMemory {
     /// Takes what an activator says of callers out of its word.
     pub(crate) fn take_from(&mut self, event: &mut ControlEvent, now: Timestamp) {
         let ControlEvent::ActivatorSpoke { word: ActivatorWord::Loads { loads, .. }, .. } = event else {
@@ -51,7 +51,7 @@ impl CallerBook {
         self.0.insert(revision.clone(), seen.into());
     }
 
-    /// The revision is gone.
+    /// Forgets the callers of a revision that is gone.
     pub(crate) fn forget(&mut self, revision: &RevisionName) {
         self.0.remove(revision);
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn callers_are_kept_the_latest_first_and_leave_the_word() {
         let name = RevisionName::new("default", "service", "hello").expect("a name");
-        let mut book = CallerBook::default();
+        let mut memory = CallerMemory::default();
         let mut hear = |agents: &[&str], second: u64| {
             let callers = agents
                 .iter()
@@ -84,12 +84,12 @@ mod tests {
             };
             let word = ActivatorWord::Loads { second, loads: vec![load] };
             let mut event = ControlEvent::ActivatorSpoke { link: orchestration::LinkId(1), word };
-            book.take_from(&mut event, Timestamp::from_secs(second));
+            memory.take_from(&mut event, Timestamp::from_secs(second));
             let ControlEvent::ActivatorSpoke { word: ActivatorWord::Loads { loads, .. }, .. } = event else {
                 panic!("it stays a word about a second");
             };
             assert_eq!(loads[0].callers, []);
-            let seen = book.callers().get(&name).cloned().unwrap_or_default();
+            let seen = memory.callers().get(&name).cloned().unwrap_or_default();
             seen.iter()
                 .map(|seen| (seen.caller.user_agent.to_string(), seen.at.whole_secs()))
                 .collect::<Vec<_>>()
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(hear(&["b"], 11), [seen("b", 11), seen("a", 10)]);
         assert_eq!(hear(&[], 12), [seen("b", 11), seen("a", 10)]);
         assert_eq!(hear(&["c", "d", "e", "f"], 13).len(), Caller::NAMED_MAX);
-        book.forget(&name);
-        assert!(book.callers().get(&name).is_none());
+        memory.forget(&name);
+        assert!(memory.callers().get(&name).is_none());
     }
 }
