@@ -176,10 +176,10 @@ impl ShelfKeeper {
 
     fn ask(&mut self, fence: Fence) {
         self.buckets.insert(fence.bucket, OwnedBucket { epoch: fence.epoch, state: BucketPast::Asked });
-        let (shelf, reading) = (Arc::clone(&self.shelf), self.reading.clone());
+        let (from, reading) = (Arc::clone(&self.shelf), self.reading.clone());
         // Its end is an answer. After a panic in it none comes, and the bucket is never written.
         tokio::spawn(async move {
-            let past = match shelf.read(fence.bucket).await {
+            let past = match from.read(fence.bucket).await {
                 Ok(days) => histories_of(fence.bucket, days).await,
                 Err(error) => Err(error),
             };
@@ -195,11 +195,11 @@ impl ShelfKeeper {
         let first = self.day.replace(today).filter(|day| *day + 1 == today).unwrap_or(today);
         let known = self.buckets.iter().filter(|(_, owned)| owned.state == BucketPast::Known);
         let fences: Vec<Fence> = known.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect();
-        let shelf = Arc::clone(&self.shelf);
+        let to = Arc::clone(&self.shelf);
         // The keeper waits for its end, or finds that it has come before the next one begins.
         tokio::spawn(async move {
             for day in first..=today {
-                write_day(&shelf, &fences, DayWrite { control: control.clone(), now, day }).await;
+                write_day(&to, &fences, DayWrite { control: control.clone(), now, day }).await;
             }
         })
     }

@@ -230,7 +230,9 @@ impl PastHistories {
     fn take_in_file(&mut self, path: &Path) -> bool {
         let mut histories = BTreeMap::new();
         let read = read_blocks(path, |parts| {
-            parts.into_iter().for_each(|part| take_in(part, &mut histories, &mut self.faults));
+            for part in parts {
+                take_in(part, &mut histories, &mut self.faults);
+            }
         });
         for (revision, history) in histories {
             self.histories.entry(revision).or_insert(history);

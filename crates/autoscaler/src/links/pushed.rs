@@ -113,7 +113,12 @@ impl PushedSeconds {
         let said = std::mem::take(&mut self.running);
         let mut loads = std::mem::replace(&mut self.former, said.clone());
         loads.extend(said);
-        let load = |(revision, load)| RevisionLoad { revision, load, oldest_wait: Duration::ZERO };
+        let load = |(revision, load)| RevisionLoad {
+            revision,
+            load,
+            oldest_wait: Duration::ZERO,
+            callers: Vec::new(),
+        };
         loads.into_iter().map(load).collect()
     }
 }

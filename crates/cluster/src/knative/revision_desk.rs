@@ -154,9 +154,7 @@ impl RevisionDesk {
     /// The same once it says all that was decided, and the controller has carried that out.
     pub(crate) fn carried_out(&self) -> Option<&ServerlessRecord> {
         let is_decided = self.figures.is_some() && self.route.is_some();
-        let is_written = self.service_under_way.is_none()
-            && self.stale_service.is_none()
-            && self.service_write().is_none();
+        let is_written = self.service_turn().is_some() && self.service_write().is_none();
         self.service().filter(|service| is_decided && is_written && service.is_observed())
     }
 

@@ -141,7 +141,12 @@ impl Beside {
             let concurrency = Concurrency::new(held).expect("a load");
             let rate = RequestRate::new(held).expect("a rate");
             let load = Load { concurrency, request_rate: rate, ..Load::default() };
-            let loads = vocabulary::RevisionLoad { revision: revision(), load, oldest_wait: Duration::ZERO };
+            let loads = vocabulary::RevisionLoad {
+                revision: revision(),
+                load,
+                oldest_wait: Duration::ZERO,
+                callers: Vec::new(),
+            };
             let loads = if held > 0.0 { vec![loads] } else { Vec::new() };
             self.says(ActivatorWord::Loads { second: self.second, loads });
             self.scraped(held);

@@ -261,8 +261,8 @@ fn nothing_is_appended_behind_a_block_that_could_not_be_cut_off() {
     // Of a file that is open for reading nothing can be written, and nothing can be cut off.
     let present = folder.present.as_mut().expect("it was written to");
     present.file = File::open(&path).expect("it is ours");
-    let part = stored(measured.record(None));
-    folder.append(&[part], measured.wall_second()).expect_err("it is not open for writing");
+    let history = stored(measured.record(None));
+    folder.append(&[history], measured.wall_second()).expect_err("it is not open for writing");
     // A part of the block is in the file all the same.
     let mut bytes = fs::read(&path).expect("it is ours");
     bytes.extend([7; 30]);

@@ -200,7 +200,9 @@ mod tests {
         let code = value_of(101);
         let of = |minutes: &[u64]| {
             let mut days = DemandDays::new(Metric::Rps, DemandBin::Minute);
-            minutes.iter().for_each(|minute| days.note(*minute, demand(code, code)));
+            for minute in minutes {
+                days.note(*minute, demand(code, code));
+            }
             days
         };
         let (one, other) = (of(&[MINUTE, MINUTE + 2 * MINUTES]), of(&[MINUTE - MINUTES, MINUTE + MINUTES]));
