@@ -27,7 +27,7 @@ use crate::links::{LinkHandle, Links, OrderOutbox};
 use crate::metric_sources::{ANSWERS_WITHIN, MetricSources};
 use crate::metrics::AutoscalerMetrics;
 use crate::recorder::RecordedLoop;
-use crate::run_record::{RunRecordFolder, RunRecord};
+use crate::run_record::{RunRecord, RunRecordFolder};
 use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
 use crate::zones::LocalZones;
 

@@ -25,7 +25,9 @@ pub(crate) fn save(options: &RecordSaveOptions) -> anyhow::Result<ExitCode> {
         let api = AutoscalerApi::find_at(&options.place, true).await?;
         let list: RecordList = api.get(RECORDS).await?;
         for silent in &list.unanswered {
-            output::print_warning(&format!("autoscaler {silent} gave no answer, and its record is not saved"));
+            output::print_warning(&format!(
+                "autoscaler {silent} gave no answer, and its record is not saved"
+            ));
         }
         if list.records.is_empty() {
             output::print_problem(NOTHING);

@@ -136,8 +136,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 fn outcomes(variants: &[VariantScenario]) -> Result<Vec<VariantOutcome>, Vec<String>> {
     let mut progress = SimulationProgress::of(variants.len());
     let outcomes = variants.iter().enumerate().map(|(place, VariantScenario { title, scenario })| {
-        let report =
-            simulate_watched(scenario, &mut |passed| progress.tell(place, passed, scenario.length));
+        let report = simulate_watched(scenario, &mut |passed| progress.tell(place, passed, scenario.length));
         let report = report.map_err(|problem| vec![problem.to_string()])?;
         Ok(VariantOutcome { title: title.clone(), report })
     });

@@ -29,12 +29,7 @@ pub fn stored_segments(folder: &Path) -> io::Result<Vec<StoredSegment>> {
 
 /// At most `bytes_max` bytes of a segment, from the byte `from` on; fewer at its present end, and none behind
 /// it. `None` if there is no such segment, as when it was removed because the record was full.
-pub fn segment_part(
-    folder: &Path,
-    number: u64,
-    from: u64,
-    bytes_max: u64,
-) -> io::Result<Option<Vec<u8>>> {
+pub fn segment_part(folder: &Path, number: u64, from: u64, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     let mut file = match File::open(segment_path(folder, number)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

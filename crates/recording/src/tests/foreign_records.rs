@@ -19,7 +19,8 @@ fn a_load_of_more_than_a_year_is_refused_with_its_place() {
     let folder = recorded(&entries, 256 << 20);
     let error = RecordedLoad::read(&[folder.path().to_owned()]).expect_err("so long a load is refused");
     let place = files(&folder)[0].display().to_string();
-    let problem = "a time in it is 19999 days after the beginning of the record, and at most 366 days are read";
+    let problem =
+        "a time in it is 19999 days after the beginning of the record, and at most 366 days are read";
     let advice = "if the clock of the machine was set meanwhile, remove the segments before this one";
     assert_eq!(error.to_string(), format!("{place}: {problem}; {advice}"));
     // The last day that is read is read whole.

@@ -48,8 +48,7 @@ fn a_replay_from_a_keyframe_goes_on_from_the_history_of_a_revision_that_predicts
     let began = first_second(&record).expect("it had requests");
     let folder = tempfile::tempdir().expect("a folder");
     let history = OneHistory { revision: name.clone(), record };
-    let mut writer =
-        RecordWriter::new(settings(folder.path(), 256 << 20)).with_histories(Box::new(history));
+    let mut writer = RecordWriter::new(settings(folder.path(), 256 << 20)).with_histories(Box::new(history));
     for some in entries.chunks(100) {
         writer.write(some).expect("the disk has room");
     }

@@ -148,7 +148,10 @@ mod tests {
             assert_eq!(broken, whole);
         }
         assert_eq!((whole.worlds, whole.next_seed, whole.faults), (9, 10, 27));
-        assert!(whole.hours() > 45.0 && whole.reached.missing().len() == ReachedState::ALL.len() - 9, "{whole}");
+        assert!(
+            whole.hours() > 45.0 && whole.reached.missing().len() == ReachedState::ALL.len() - 9,
+            "{whole}"
+        );
     }
 
     #[test]

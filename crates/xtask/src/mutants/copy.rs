@@ -161,7 +161,8 @@ mod tests {
     fn a_file_that_is_gone_from_the_sources_goes_from_the_copy_with_its_folder() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let place = |name: &str| folder.path().join(name);
-        for name in ["crates/one/src/lib.rs", "crates/one/tests/old.rs", "crates/two/src/lib.rs", "old.toml"] {
+        for name in ["crates/one/src/lib.rs", "crates/one/tests/old.rs", "crates/two/src/lib.rs", "old.toml"]
+        {
             let path = place(name);
             std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the disk has room");
             std::fs::write(&path, name).expect("the disk has room");

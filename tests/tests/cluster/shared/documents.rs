@@ -220,7 +220,10 @@ fn the_component_of_records_mounts_the_folder_that_its_config_map_names() {
     assert_eq!(pod["volumes"][0]["name"], mount["name"]);
     // Kubelet evicts a pod whose volume is fuller than this: a record has 256Mi without `record-size`.
     assert!(mebibytes(&pod["volumes"][0]["emptyDir"]["sizeLimit"]) >= 512, "{pod}");
-    assert_eq!(object(&with_components(&[]), "ConfigMap", "config-autoscaler")["data"].get("record-directory"), None);
+    assert_eq!(
+        object(&with_components(&[]), "ConfigMap", "config-autoscaler")["data"].get("record-directory"),
+        None
+    );
 }
 
 /// Memory that a text of Kubernetes' form says, in MiB.
