@@ -10,9 +10,13 @@ mod guard;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use dataplane::{AppRefusals, Body, ClientUpgrade, Connection, Drain, ExceededLimit, GuardedBody, Hop, HopFailure, NextHop, PeerStart, Refusal, RefusalReason, RequestKind, Response, SendErrorKind, Span, Timers, Upstreams, limit_reached, names, text_of_refusals};
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use dataplane::{
+    AppRefusals, Body, ClientUpgrade, Connection, Drain, ExceededLimit, GuardedBody, Hop, HopFailure,
+    NextHop, PeerStart, Refusal, RefusalReason, RequestKind, Response, SendErrorKind, Span, Timers,
+    Upstreams, limit_reached, names, text_of_refusals,
+};
 use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use runtime::Clock;
 use throttling::{RequestRefusal, UnmeasuredChoice};
 use vocabulary::{Routing, Slice, Timestamp};

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use dataplane::{Body, Connection, Fields, Gate, Protocol, RawTarget, Request, RequestTarget, names, set_forwarded_for, set_host, strip_forwarded, strip_internal};
+use dataplane::{
+    Body, Connection, Fields, Gate, Protocol, RawTarget, Request, RequestTarget, names, set_forwarded_for,
+    set_host, strip_forwarded, strip_internal,
+};
 use http::header::{EXPECT, HeaderName, HeaderValue};
 use http::{Method, Version};
 

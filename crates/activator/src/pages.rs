@@ -88,7 +88,8 @@ mod tests {
     async fn readiness_follows_the_sync_and_strangers_see_open_pages_only() {
         let is_ready = Rc::new(Cell::new(false));
         let pages = ActivatorAdminPages { is_ready: Rc::clone(&is_ready), trusted: TrustedHosts::default() };
-        let asking = |request: http::request::Builder| Request::from(request.body(Body::empty()).expect("legal"));
+        let asking =
+            |request: http::request::Builder| Request::from(request.body(Body::empty()).expect("legal"));
         let get = |path| asking(http::Request::get(path).header("host", "evil.example"));
         assert_eq!(read(pages.answer(&get("/healthz"))).await, (200, "ok\n".to_owned()));
         assert_eq!(read(pages.answer(&get("/ready"))).await.0, 503);

@@ -5,7 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dataplane::{Abort, AppRefusals, Body, Connection, Drain, ForwardingTerms, GuardedBody, HEAD_SIZE_SETTING, HeadLimits, HopFailure, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, Service, Span, Timers, UnservedRequest, Upstreams, effective_host, note_tls};
+use dataplane::{
+    Abort, AppRefusals, Body, Connection, Drain, ForwardingTerms, GuardedBody, HEAD_SIZE_SETTING, HeadLimits,
+    HopFailure, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, Service, Span, Timers,
+    UnservedRequest, Upstreams, effective_host, note_tls,
+};
 use http::StatusCode;
 use vocabulary::Timestamp;
 

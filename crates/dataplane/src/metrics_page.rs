@@ -1,7 +1,7 @@
 //! Prometheus' page, as the ports beside the requests' port give it.
 
-use protocol::Response;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use protocol::Response;
 use runtime::MetricsFormat;
 
 use crate::body::Body;

@@ -1,7 +1,7 @@
 //! Answers in plain text: refusals, and the small pages of a proxy.
 
-use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use protocol::Response;
 
 use crate::body::Body;

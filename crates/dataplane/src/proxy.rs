@@ -4,11 +4,9 @@ pub(crate) mod app_refusals;
 pub(crate) mod bridge;
 pub(crate) mod failed_hop;
 
-use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::StatusCode;
-use protocol::{
-    Request, Response, connection_asks_to_upgrade, end_hop, has_hop_by_hop, remove_hop_by_hop,
-};
+use http::header::{CONNECTION, HeaderValue, UPGRADE};
+use protocol::{Request, Response, connection_asks_to_upgrade, end_hop, has_hop_by_hop, remove_hop_by_hop};
 
 use crate::body::upgrade::{ClientUpgrade, relay};
 use crate::body::{Body, GuardedBody};

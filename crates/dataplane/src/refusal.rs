@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
 
-use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::StatusCode;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 
 use protocol::http1::UnreadableRequest;
 use protocol::{Ambiguity, Request, Response, TargetProblem, names};

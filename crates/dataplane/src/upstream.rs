@@ -20,9 +20,9 @@ use std::rc::Rc;
 
 use futures_util::future::Either;
 use http::Version;
-use protocol::{Request, Response};
 use prometheus_client::metrics::counter::Counter;
 use protocol::http1::HeadLimits;
+use protocol::{Request, Response};
 use runtime::Clock;
 use vocabulary::LateBytes;
 

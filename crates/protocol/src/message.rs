@@ -262,8 +262,7 @@ impl<B> From<http::Request<B>> for Box<Request<B>> {
 impl<B> From<http::Response<B>> for Response<B> {
     fn from(response: http::Response<B>) -> Self {
         let (head, body) = response.into_parts();
-        let head =
-            ResponseParts { status: head.status, version: head.version, fields: head.headers.into() };
+        let head = ResponseParts { status: head.status, version: head.version, fields: head.headers.into() };
         Self { head, body }
     }
 }

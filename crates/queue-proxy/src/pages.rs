@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use dataplane::{Body, Connection, Drain, MemoryBudget, PageService, Request, Response, metrics_page, names, plain_line};
+use dataplane::{
+    Body, Connection, Drain, MemoryBudget, PageService, Request, Response, metrics_page, names, plain_line,
+};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, StatusCode};
 use prost::Message;

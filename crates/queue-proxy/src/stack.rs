@@ -13,7 +13,13 @@ use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
 
-use dataplane::{Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardingTerms, Gate, GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, SendError, SendErrorKind, Service, Timers, Tracer, UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal, strip_refusal, strip_shadowing, translate};
+use dataplane::{
+    Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardingTerms, Gate,
+    GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol,
+    Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, SendError, SendErrorKind, Service,
+    Timers, Tracer, UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal,
+    strip_refusal, strip_shadowing, translate,
+};
 use futures_util::future::Either;
 use http::header::HeaderValue;
 use http::{Method, StatusCode};

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use protocol::{Request, Response};
 use http_body_util::BodyExt;
 use protocol::http2::frame::{
     ACK, END_HEADERS, END_STREAM, FRAME_HEAD_BYTES, FrameHead, FrameKind, write_frame, write_setting,
 };
 use protocol::http2::hpack::{Field, HpackDecoder, encode_field, encode_response};
 use protocol::http2::{ErrorCode, PREFACE};
+use protocol::{Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;

@@ -5,8 +5,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION, TE, USER_AGENT};
 use http::Uri;
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION, TE, USER_AGENT};
 use http_body_util::BodyExt;
 use protocol::{Request, Response, names};
 use runtime::Clock;

@@ -5,8 +5,8 @@
 //! takes the form that its version wants in [`crate::set_host`], which comes after this. What is left is what
 //! one of the two writes in another way.
 
-use http::header::{COOKIE, HeaderMap, HeaderValue};
 use http::Version;
+use http::header::{COOKIE, HeaderMap, HeaderValue};
 use protocol::Request;
 
 use crate::body::Body;

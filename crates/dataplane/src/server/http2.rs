@@ -10,12 +10,12 @@ use bytes::Buf;
 use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
 use http::{Method, StatusCode};
 use pin_project_lite::pin_project;
-use protocol::{Response, ambiguity};
 use protocol::http1::{HeadLimits, UnreadableRequest};
 use protocol::http2::hpack::{encode_field, encode_text};
 use protocol::http2::{
     ArrivedRequest, ErrorCode, HasBody, PREFACE, Receiver, RefusedHead, Role, Sender, Session, SessionLimits,
 };
+use protocol::{Response, ambiguity};
 use runtime::Clock;
 
 use super::service::{Abort, Service};

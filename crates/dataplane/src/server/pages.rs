@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use http::StatusCode;
-use protocol::{Request, Response};
 use protocol::http1::HeadLimits;
 use protocol::http2::MemoryBudget;
+use protocol::{Request, Response};
 use runtime::{ErrorChain, PageConnection, PageKind, PageLimits, PageListener, PageSeat, PageTurn};
 use tracing::debug;
 

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::rc::Rc;
 
-use protocol::{Request, Response};
 use protocol::http1::HeadLimits;
+use protocol::{Request, Response};
 use thiserror::Error;
 
 use crate::body::{Body, ResponseBody};

@@ -6,8 +6,8 @@ mod silent;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use protocol::{Request, Response};
 use prometheus_client::registry::Registry;
+use protocol::{Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;

@@ -5,8 +5,8 @@
 //! forgot to ask would be a way in for smuggled requests.
 
 use http::StatusCode;
-use protocol::{Request, Response};
 use protocol::http1::{HeadLimits, UnreadableRequest};
+use protocol::{Request, Response};
 
 use super::service::{Service, UnservedRequest};
 use crate::body::Body;

@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use http::StatusCode;
+use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt, Limited};
 use protocol::Request;
 use runtime::TraceEndpoint;

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use http::header::{HeaderMap, UPGRADE};
 use http::{Method, StatusCode};
-use protocol::{Request, Response};
 use protocol::http1::{BodyDecoder, BodyFraming};
+use protocol::{Request, Response};
 use vocabulary::Timestamp;
 
 use super::dial;

@@ -11,8 +11,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::Version;
-use protocol::{Request, Response};
 use protocol::http2::{HasBody, PeerPreface, Session, SessionLimits, StreamError};
+use protocol::{Request, Response};
 use runtime::Clock;
 
 use super::limits::PriorKnowledge;

@@ -125,9 +125,7 @@ impl FieldLines {
         }
         let is_line = |known: &[u8]| known.eq_ignore_ascii_case(name.as_str().as_bytes());
         let came = self.parts().find(|(known, _)| is_line(known)).map(|(_, value)| value);
-        came.or_else(|| {
-            self.added.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes())
-        })
+        came.or_else(|| self.added.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes()))
     }
 
     /// The names and values of the lines.
@@ -184,7 +182,7 @@ impl SeenFields {
     /// Leaves a line out of what is written. Says whether there is room for it among those that are.
     fn drop_line(&mut self, begin: usize, end: usize) -> bool {
         let (Ok(start), Ok(end)) = (u16::try_from(begin), u16::try_from(end)) else { return false };
-        match self.dropped.iter_mut().find(|dropped| dropped.is_empty()) {
+        match self.dropped.iter_mut().find(|dropped| dropped.start == dropped.end) {
             Some(free) => {
                 *free = start..end;
                 true

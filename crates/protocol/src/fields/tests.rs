@@ -91,8 +91,7 @@ fn what_a_proxy_edits_or_would_write_otherwise_is_a_map() {
 
 #[test]
 fn lines_that_end_at_the_hop_are_left_out_where_lines_are_written() {
-    let mut fields =
-        read("Connection: Keep-Alive\r\nHost: h\r\nKeep-Alive: timeout=5\r\nA: b\r\n");
+    let mut fields = read("Connection: Keep-Alive\r\nHost: h\r\nKeep-Alive: timeout=5\r\nA: b\r\n");
     assert_eq!(written(&fields).as_deref(), Some("Host: h\r\nA: b\r\n"));
     // Whoever looks before the hop is over sees what came.
     assert_eq!((fields.count(), fields.map().len()), (4, 4));
@@ -107,7 +106,16 @@ fn lines_that_end_at_the_hop_are_left_out_where_lines_are_written() {
 
 fn line() -> impl Strategy<Value = String> {
     let name = prop::sample::select(vec![
-        "Host", "Date", "X-A", "x-a", "Accept", "User-Agent", "Via", "Cookie", "Connection", "K-Proxy-Request",
+        "Host",
+        "Date",
+        "X-A",
+        "x-a",
+        "Accept",
+        "User-Agent",
+        "Via",
+        "Cookie",
+        "Connection",
+        "K-Proxy-Request",
     ]);
     let value = prop_oneof!["[!-~]{1,8}", "[ -~]{0,8}", Just("a\tb".to_owned())];
     (name, prop::sample::select(vec![": ", ":", ":  "]), value)
@@ -170,7 +178,8 @@ fn every_byte_that_httparse_takes_in_a_name_or_a_value_is_one_to_a_map() {
         for (before, behind) in [(&b"a"[..], &b"b: v\r\n\r\n"[..]), (b"a: v", b"v\r\n\r\n")] {
             let block = Bytes::from([before, &[byte], behind].concat());
             let mut headers = [httparse::EMPTY_HEADER; 4];
-            if let Ok(httparse::Status::Complete((_, parsed))) = httparse::parse_headers(&block, &mut headers) {
+            if let Ok(httparse::Status::Complete((_, parsed))) = httparse::parse_headers(&block, &mut headers)
+            {
                 assert!(map_of(&block, parsed).is_some(), "{block:?}");
             }
         }

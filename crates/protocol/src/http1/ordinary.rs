@@ -146,7 +146,9 @@ mod tests {
     #[test]
     fn a_status_has_three_digits_and_its_words_are_text() {
         let read = |line: &str| OrdinaryStatusLine::read(line.as_bytes());
-        for line in ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 299 \r\n", "HTTP/1.1 404 Ni\u{e9} da, wirklich\tnicht\r\n"] {
+        for line in
+            ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 299 \r\n", "HTTP/1.1 404 Ni\u{e9} da, wirklich\tnicht\r\n"]
+        {
             let found = read(&format!("{line}A: b\r\n\r\n")).expect("ordinary");
             assert_eq!((found.status.as_str(), found.end), (&line[9..12], line.len()));
             for length in 0..line.len() {

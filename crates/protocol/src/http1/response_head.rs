@@ -302,7 +302,9 @@ mod tests {
                 }
             }
         }
-        for lines in ["A:b\r\n", "A: b \r\n", "A: b\n", "Content-Length: x\r\n", "Transfer-Encoding: gzip\r\n"] {
+        for lines in
+            ["A:b\r\n", "A: b \r\n", "A: b\n", "Content-Length: x\r\n", "Transfer-Encoding: gzip\r\n"]
+        {
             let bytes = Bytes::from(format!("HTTP/1.1 200 OK\r\n{lines}\r\n"));
             assert!(read_ordinary(&bytes, &Method::GET, HeadLimits::OUTER).is_none(), "{lines}");
         }

@@ -1,7 +1,7 @@
 //! The head of a response, as the client's version of HTTP/1 wants it.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::StatusCode;
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 
 use super::framing::{BodyFraming, ConnectionOptions};
 use super::headers::write_length;

@@ -3,7 +3,10 @@
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use dataplane::{Body, ClientUpgrade, HeadLimits, PeerStart, Protocol, Request, Response, SendError, SendErrorKind, Upstreams, set_host, translate};
+use dataplane::{
+    Body, ClientUpgrade, HeadLimits, PeerStart, Protocol, Request, Response, SendError, SendErrorKind,
+    Upstreams, set_host, translate,
+};
 use vocabulary::AppProtocol;
 
 /// The app's address and protocol, and the pool of connections to it.

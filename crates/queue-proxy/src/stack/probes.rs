@@ -5,8 +5,8 @@
 //! app (L42).
 
 use dataplane::{Body, Response, names, plain_line};
-use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use http::StatusCode;
+use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use vocabulary::PodState;
 
 /// Agents whose requests are probes of this pod, whatever they ask.

@@ -170,6 +170,8 @@ fn the_largest_head_with_our_additions_is_read_by_the_next_hop() {
         };
         assert_eq!(read(HeadLimits::OUTER).err(), Some(MalformedMessage::HeadTooLarge(HeadLimits::OUTER)));
         let again = read(HeadLimits::HOP).expect("legal").expect("whole");
-        assert!(parts.fields.map().iter().all(|(name, value)| again.response.headers().get(name) == Some(value)));
+        assert!(
+            parts.fields.map().iter().all(|(name, value)| again.response.headers().get(name) == Some(value))
+        );
     }
 }
