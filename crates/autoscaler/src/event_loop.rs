@@ -31,10 +31,7 @@ use crate::metric_sources::{ANSWERS_WITHIN, MetricSources, RecordedPasts};
 use crate::metrics::AutoscalerMetrics;
 use crate::recorder::RecordedLoop;
 use crate::run_record::{RunRecord, RunRecordFolder};
-<<<<<<< HEAD
 use crate::shelf_keeper::ShelfKeeper;
-=======
->>>>>>> 7620f6d3cf78731f4c5cf9fd4752871b5579c5c2
 use crate::snapshot::{NEWS_WITHIN, SWEEP_EVERY, Snapshot, SnapshotWriter};
 use crate::zones::LocalZones;
 

@@ -182,7 +182,7 @@ impl SeenFields {
     /// Leaves a line out of what is written. Says whether there is room for it among those that are.
     fn drop_line(&mut self, begin: usize, end: usize) -> bool {
         let (Ok(start), Ok(end)) = (u16::try_from(begin), u16::try_from(end)) else { return false };
-        match self.dropped.iter_mut().find(|dropped| Range::is_empty(dropped)) {
+        match self.dropped.iter_mut().find(|dropped| dropped.start == dropped.end) {
             Some(free) => {
                 *free = start..end;
                 true

@@ -159,7 +159,7 @@ fn much_that_is_written_at_once_does_not_end_the_reading() {
             if turns == 2 {
                 // The peer's words have ended the wait for them; now they are not read for all this.
                 let request = http::Request::get("http://h/").header("x", "y".repeat(16_000));
-                let request = crate::Request::from(request.body(()).expect("legal"));
+                let request = Request::from(request.body(()).expect("legal"));
                 streams.extend((0..20).map(|_| session.open(&request, HasBody::No)));
                 return std::task::Poll::Pending;
             }
