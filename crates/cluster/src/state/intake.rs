@@ -115,7 +115,7 @@ impl ClusterState {
     }
 
     /// Puts each record in, and takes out (`None`) what is gone.
-    fn take<Record>(
+    pub(super) fn take<Record>(
         &mut self,
         kind: Kind,
         change: Change<Record>,
