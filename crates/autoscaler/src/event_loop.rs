@@ -106,7 +106,7 @@ impl EventLoop {
         };
         let subscription = platform.subscribe(&name);
         let (links, words) =
-            Links::new(name.clone(), clock, dialler, metrics.clone(), stats, stop.child_token());
+            Links::new(name.clone(), clock, dialler, (metrics.clone(), stats), stop.child_token());
         Self {
             keeper: history.map(|source| HistoryKeeper::new(source, clock.now())),
             shelf: platform.history_shelf().map(|shelf| ShelfKeeper::new(shelf, clock.now())),

@@ -64,7 +64,7 @@ pub(crate) enum LinkHandle {
     Pod(LinkToPod),
     Activator(ActivatorLink),
     /// A program of Knative's, which is told nothing.
-    Foreign(ForeignLink),
+    Foreign(#[expect(dead_code, reason = "its drop ends the tasks")] ForeignLink),
 }
 
 /// What stands in the place of a link to a program of Knative's.
@@ -105,8 +105,7 @@ impl Links {
         owner: ReplicaName,
         clock: Clock,
         dialler: Arc<dyn Dial>,
-        metrics: AutoscalerMetrics,
-        stats: StatDesk,
+        (metrics, stats): (AutoscalerMetrics, StatDesk),
         stop: CancellationToken,
     ) -> (Self, mpsc::Receiver<ControlEvent>) {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);

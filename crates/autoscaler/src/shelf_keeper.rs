@@ -149,7 +149,9 @@ impl ShelfKeeper {
         let unreadable = self.buckets.iter().filter(|(_, owned)| owned.state == BucketPast::Unreadable);
         let again: Vec<Fence> =
             unreadable.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect();
-        again.into_iter().for_each(|fence| self.ask(fence));
+        for fence in again {
+            self.ask(fence);
+        }
         let ended = self.writing.take_if(|writing| writing.is_finished());
         if let Some(ended) = ended.and_then(|writing| unconstrained(writing).now_or_never()) {
             tell_failure(ended);
@@ -238,10 +240,8 @@ async fn write_day(shelf: &Arc<dyn HistoryShelf>, fences: &[Fence], write: DayWr
         }
         let day = ShelvedDay { day, pieces: pieces.pieces };
         match shelf.write(*fence, day).await {
-            // The next owner writes it.
-            Ok(()) | Err(ShelfFault::NotOwner) => {}
-            // It was said when nothing could be read.
-            Err(ShelfFault::Forbidden(_)) => {}
+            // The next owner writes it; a right that is missing was told of when nothing could be read.
+            Ok(()) | Err(ShelfFault::NotOwner | ShelfFault::Forbidden(_)) => {}
             Err(error @ (ShelfFault::Full { .. } | ShelfFault::Failed(_))) => {
                 tracing::warn!(bucket = fence.bucket.0, %error, "histories are kept in memory alone, and another owner would begin without them; it is tried again in ten minutes");
             }

@@ -390,7 +390,7 @@ impl ClusterState {
             }
             WriteAnswer::Event(_) => {}
             WriteAnswer::Revision(revision, object, how) => {
-                self.revision_written(&revision, object, how, now);
+                self.revision_written(&revision, object, &how, now);
             }
             WriteAnswer::Slices(revision, written, how) => {
                 self.slices_written(&revision, written, how, now);

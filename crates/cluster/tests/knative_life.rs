@@ -284,7 +284,8 @@ impl Life {
             request_rate: RequestRate::new(f64::from(self.held)).expect("a rate"),
             ..Load::default()
         };
-        let of = RevisionLoad { revision: revision(), load, oldest_wait: Duration::ZERO };
+        let of =
+            RevisionLoad { revision: revision(), load, oldest_wait: Duration::ZERO, callers: Vec::new() };
         let loads = if self.held > 0 { vec![of] } else { Vec::new() };
         let through =
             Load { proxied_concurrency: load.concurrency, proxied_request_rate: load.request_rate, ..load };

@@ -222,7 +222,7 @@ pub(crate) struct ImportOptions {
     /// What is printed: annotations, or of a Knative Service whole objects for a cluster.
     #[arg(long, value_name = "FORM", default_value = "annotations")]
     pub(crate) to: ImportTarget,
-    /// With --to kubernetes: the Gateway to which an HTTPRoute leads the Service's host.
+    /// With --to kubernetes: the Gateway to which an `HTTPRoute` leads the Service's host.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = gateway_name)]
     pub(crate) gateway: Option<GatewayName>,
 }
@@ -232,7 +232,7 @@ pub(crate) struct ImportOptions {
 pub(crate) enum ImportTarget {
     /// Annotations that mean the same.
     Annotations,
-    /// A Deployment, a Service and, with --gateway, an HTTPRoute.
+    /// A Deployment, a Service and, with --gateway, an `HTTPRoute`.
     Kubernetes,
 }
 

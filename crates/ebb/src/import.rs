@@ -51,7 +51,9 @@ pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    troubles.iter().for_each(|trouble| output::print_problem(&trouble.to_string()));
+    for trouble in &troubles {
+        output::print_problem(&trouble.to_string());
+    }
     Ok(if troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 

@@ -115,7 +115,10 @@ impl MetricApis {
             let asked = timeout(question.within, round.ask(metric)).await;
             let late = |_| {
                 let words = format!("no answer within {}", format_duration(question.within));
-                ApiQuestion { query: round.known_path(metric).map(shown_query), answer: Err(words.into()) }
+                ApiQuestion {
+                    query: round.known_path(metric).as_deref().map(shown_query),
+                    answer: Err(words.into()),
+                }
             };
             (index, metric, asked.unwrap_or_else(late))
         }))
@@ -195,7 +198,7 @@ impl Round<'_> {
                 apis.values.get(&path, period, server.get(&path)).await.map(ApiAnswer::Values)
             }
         };
-        ApiQuestion { query: Some(shown_query(path)), answer }
+        ApiQuestion { query: Some(shown_query(&path)), answer }
     }
 
     /// Asked anew every period, for an adapter may be exchanged.
@@ -229,7 +232,7 @@ impl Round<'_> {
 }
 
 /// A question as people read it.
-fn shown_query(path: String) -> String {
+fn shown_query(path: &str) -> String {
     format!("GET {path}")
 }
 
@@ -238,7 +241,11 @@ impl Server {
     async fn usage_of_pods(&self, path: &str) -> Result<PodMetricsList, Failure> {
         self.get(path).await.map_err(|failure| match failure {
             Failure::Gone(_) => Failure::Gone("no metrics server: 404".to_owned()),
-            other => other,
+            other @ (Failure::NotOwner
+            | Failure::Conflict
+            | Failure::Refused(_)
+            | Failure::Forbidden(_)
+            | Failure::Passing { .. }) => other,
         })
     }
 

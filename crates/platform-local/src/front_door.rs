@@ -43,7 +43,7 @@ impl FrontDoor {
         let here = match self.requests.ip() {
             IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-            address => address,
+            address @ (IpAddr::V4(_) | IpAddr::V6(_)) => address,
         };
         format!("http://{}", SocketAddr::new(here, self.requests.port()))
     }

@@ -11,7 +11,7 @@ use std::thread;
 use anyhow::{Context, bail};
 use autoscaler::{
     ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, HistorySource, HistoryStore,
-    RecordChoice, RecordTarget, UnclaimedHistories,
+    RecordChoice, RecordTarget, StatDesk, UnclaimedHistories,
 };
 use axum::routing::get;
 use link::{Dial, TcpDialler, TlsDialler};
@@ -177,6 +177,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
                 names: RecordedNames::Plain,
             })
         }),
+        stats: StatDesk::default(),
         history: Some(HistorySource { store: HistoryStore::in_memory(), read: unclaimed.clone() }),
     };
     let platform = Arc::<Facts>::clone(&facts);

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     fn hexadecimal(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
     }
 
     /// The vectors N6 and N8.

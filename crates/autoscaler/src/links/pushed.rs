@@ -32,7 +32,7 @@ pub(super) async fn keep(peer: LinkPeer, name: ReplicaName, desk: StatDesk) {
             StatWord::Left => {}
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Tells a hello, then what is said, until the activator has no connection any more.

@@ -122,7 +122,7 @@ async fn told(before: &[DialAnswer], lived: Duration, after: &[DialAnswer]) -> V
     let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
     let stop = CancellationToken::new();
     let name = ReplicaName::new("autoscaler");
-    let (links, mut events) = Links::new(name, Clock::start(), dialler, metrics, StatDesk::default(), stop);
+    let (links, mut events) = Links::new(name, Clock::start(), dialler, (metrics, StatDesk::default()), stop);
     let address = SocketAddr::from(([10, 0, 0, 1], 8024)).into();
     let peer = Peer::Activator { name: ReplicaName::new("a") };
     let handle = links.open(LinkId(1), peer, address, Priority::Activator);
@@ -189,8 +189,7 @@ async fn dialled_within<const N: usize>(priority: Priority, spans: [Duration; N]
         name,
         clock,
         Arc::<ScriptedDialler>::clone(&dialler),
-        metrics,
-        StatDesk::default(),
+        (metrics, StatDesk::default()),
         CancellationToken::new(),
     );
     let address = SocketAddr::from(([10, 0, 0, 1], 8024)).into();
@@ -238,7 +237,7 @@ async fn looked(stop: LinkStop, looks: &[ReachAnswer]) -> Vec<(u128, LinkNews)> 
     let clock = Clock::start();
     let stopping = CancellationToken::new();
     let name = ReplicaName::new("autoscaler");
-    let (links, mut events) = Links::new(name, clock, dialler, metrics, StatDesk::default(), stopping);
+    let (links, mut events) = Links::new(name, clock, dialler, (metrics, StatDesk::default()), stopping);
     let address = SocketAddr::from(([10, 0, 0, 1], 8024)).into();
     let peer = Peer::Activator { name: ReplicaName::new("a") };
     let handle = links.open(LinkId(1), peer, address, Priority::Activator);

@@ -37,16 +37,10 @@ pub fn public_slice(slice: &EndpointSlice) -> Option<PublicSlice> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-
-    /// A slice of `hello-00001`'s public Service with these addresses.
-    pub(crate) fn slice(addresses: &[&str]) -> Option<PublicSlice> {
-        let endpoints: Vec<Value> = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
-        read(&json!({SERVICE_LABEL: "hello-00001"}), &json!(endpoints))
-    }
 
     fn read(labels: &Value, endpoints: &Value) -> Option<PublicSlice> {
         let slice = json!({

@@ -95,11 +95,11 @@ impl ClusterState {
         &mut self,
         revision: &RevisionName,
         object: WrittenObject,
-        how: Result<(), Failure>,
+        how: &Result<(), Failure>,
         now: Timestamp,
     ) {
         self.pace.ended();
-        let end = match &how {
+        let end = match how {
             Ok(()) => WriteEnd::Done,
             Err(Failure::Conflict) => WriteEnd::Conflict,
             Err(failure) => WriteEnd::Failed(Some(failure.wait())),
@@ -107,7 +107,7 @@ impl ClusterState {
         self.index.revision_write_ended(revision, object, end, now);
         // While the `ServerlessService` cannot be written, as when Knative's webhook is away, its route is
         // not in force. That the status cannot be written keeps no order up.
-        if let (Err(failure), WriteEnd::Failed(_), WrittenObject::Service) = (&how, end, object)
+        if let (Err(failure), WriteEnd::Failed(_), WrittenObject::Service) = (how, end, object)
             && let Some(key) = self.revision_routes.get(revision).copied()
         {
             self.order_ended(key, OrderOutcome::Retrying(failure.words().to_owned()));

@@ -119,9 +119,8 @@ mod tests {
             "8 ready, 9 needed: max-scale allows no more"
         );
         assert_eq!(said(&|now| now.desired = None), "8 ready, no load measured yet");
-        let links = |up, expected| {
-            said(&move |now| now.links = Some(LinkTallyView { expected, up, down: Vec::new() }))
-        };
+        let tally = |up, expected| Some(LinkTallyView { expected, up, down: Vec::new() });
+        let links = |up, expected| said(&move |now| now.links = tally(up, expected));
         assert_eq!(links(8, 8), "8 ready, as needed");
         assert_eq!(links(3, 8), "3 of 8 pods are linked; 8 ready, as needed");
         let shadowed = |now: &mut RevisionSummary| {

@@ -75,7 +75,7 @@ fn deployment(document: &DocumentNode, name: &str, imported: &ImportResult, port
         "apps/v1",
         "Deployment",
         metadata,
-        vec![("selector", map(&[("matchLabels", selected)])), ("template", template(document, name, port))],
+        &[("selector", map(&[("matchLabels", selected)])), ("template", template(document, name, port))],
     )
 }
 
@@ -196,7 +196,7 @@ fn service(document: &DocumentNode, name: &str, port: i64) -> DocumentNode {
         ("port", DocumentNode::Integer(SERVICE_PORT)),
         ("targetPort", DocumentNode::Integer(port)),
     ]);
-    object("v1", "Service", metadata, vec![("ports", DocumentNode::List(vec![port]))])
+    object("v1", "Service", metadata, &[("ports", DocumentNode::List(vec![port]))])
 }
 
 fn route(document: &DocumentNode, name: &str, gateway: &GatewayName) -> DocumentNode {
@@ -209,7 +209,7 @@ fn route(document: &DocumentNode, name: &str, gateway: &GatewayName) -> Document
         "gateway.networking.k8s.io/v1",
         "HTTPRoute",
         metadata(document, name),
-        vec![
+        &[
             ("parentRefs", DocumentNode::List(vec![parent])),
             ("hostnames", DocumentNode::List(vec![host])),
             ("rules", DocumentNode::List(vec![rule])),
@@ -224,12 +224,12 @@ fn metadata(document: &DocumentNode, name: &str) -> Entries {
     [("name".to_owned(), text(name))].into_iter().chain(namespace).collect()
 }
 
-fn object(version: &str, kind: &str, metadata: Entries, spec: Vec<(&str, DocumentNode)>) -> DocumentNode {
+fn object(version: &str, kind: &str, metadata: Entries, spec: &[(&str, DocumentNode)]) -> DocumentNode {
     map(&[
         ("apiVersion", text(version)),
         ("kind", text(kind)),
         ("metadata", DocumentNode::Map(metadata)),
-        ("spec", map(&spec)),
+        ("spec", map(spec)),
     ])
 }
 

@@ -58,7 +58,7 @@ pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String
     if let Some(behavior) = at(spec, &["advanced", "horizontalPodAutoscalerConfig", "behavior"]) {
         written.push(("behavior".to_owned(), behavior.clone()));
     }
-    let in_words = |message: String| in_words_of_keda(message, &triggers);
+    let in_words = |message: String| in_words_of_keda(&message, &triggers);
     let checked = reading::read_spec(&DocumentNode::Map(written), "spec")
         .map_err(|problems| messages(problems).into_iter().map(in_words).collect::<Vec<_>>())?;
     notes.extend(checked.warnings.into_iter().map(|warning| in_words(warning.message)));
@@ -76,7 +76,7 @@ pub(super) fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String
 
 /// A message about the document that was made, in the words of the one that was written. `triggers` has for
 /// each metric the place of its trigger.
-fn in_words_of_keda(message: String, triggers: &[usize]) -> String {
+fn in_words_of_keda(message: &str, triggers: &[usize]) -> String {
     let behavior = "spec.advanced.horizontalPodAutoscalerConfig.behavior";
     let mut message = message
         .replace("spec.behavior", behavior)
@@ -328,7 +328,7 @@ spec:
         let problems =
             imported(&SCALED.replace("maxReplicaCount: 8", "maxReplicaCount: 0")).expect_err("none");
         assert!(problems[0].starts_with("spec.maxReplicaCount is 0"), "{problems:?}");
-        let text = "spec.metrics[1].resource is odd".to_owned();
+        let text = "spec.metrics[1].resource is odd";
         assert_eq!(in_words_of_keda(text, &[0, 2]), "spec.triggers[2].resource is odd");
     }
 

@@ -23,8 +23,8 @@ pub(crate) fn script(shell: Shell) -> String {
         Shell::Bash => script + &bash_names(),
         Shell::Fish => script + &fish_names(),
         Shell::Zsh => with_zsh_names(&script),
-        // They complete commands and options alone.
-        _ => script,
+        // Elvish and PowerShell complete commands and options alone, as any later shell does at first.
+        Shell::Elvish | Shell::PowerShell | _ => script,
     }
 }
 

@@ -40,13 +40,16 @@ pub(super) fn spawn<Object, Record>(
     spawn_kind(Object::kind(&()).into_owned(), api, config, news, (read, tell));
 }
 
+/// Takes what is to be known out of an object.
+type ReadRecord<Object, Record> = fn(&Object) -> Record;
+
 /// The same for a kind that is named, for this program has no type of its objects.
 pub(super) fn spawn_kind<Object, Record>(
     kind: String,
     api: Api<Object>,
     config: watcher::Config,
     news: mpsc::Sender<News>,
-    (read, tell): (fn(&Object) -> Record, fn(Change<Record>) -> News),
+    (read, tell): (ReadRecord<Object, Record>, fn(Change<Record>) -> News),
 ) where
     Object: Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
     Record: Send + 'static,

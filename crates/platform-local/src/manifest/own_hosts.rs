@@ -44,12 +44,11 @@ impl DomainMappings {
         let Some(mut fields) = ManifestFields::of(node, "", report) else { return };
         fields.ignore(&["apiVersion", "kind", "status"]);
         let (host, namespace) = metadata(&mut fields, report);
-        let service = match fields.mapping("spec", report) {
-            Some(spec) => read_spec(spec, namespace, report),
-            None => {
-                report.refuse(fields.place, "spec.ref is missing: nothing says which Service has the host");
-                None
-            }
+        let service = if let Some(spec) = fields.mapping("spec", report) {
+            read_spec(spec, namespace, report)
+        } else {
+            report.refuse(fields.place, "spec.ref is missing: nothing says which Service has the host");
+            None
         };
         fields.finish(&[], report);
         let Some(service) = service else { return };

@@ -73,7 +73,7 @@ impl PortWatch {
         let family = descendants_of(self.app).into_iter().chain([self.app]);
         let sockets: BTreeSet<u64> = family.flat_map(sockets_of).collect();
         let own = listening.iter().filter(|(inode, _)| sockets.contains(inode)).map(|(_, address)| *address);
-        let text = elsewhere(own.collect(), self.port);
+        let text = elsewhere(&own.collect(), self.port);
         if text == self.told {
             return None;
         }
@@ -83,7 +83,7 @@ impl PortWatch {
 }
 
 /// "it listens on 127.0.0.1:23555, not on $PORT (29783)"; `None` if it listens nowhere.
-fn elsewhere(addresses: BTreeSet<SocketAddr>, port: u16) -> Option<String> {
+fn elsewhere(addresses: &BTreeSet<SocketAddr>, port: u16) -> Option<String> {
     let shown: Vec<String> = addresses.iter().take(ADDRESSES_SHOWN).map(ToString::to_string).collect();
     (!shown.is_empty()).then(|| format!("it listens on {}, not on $PORT ({port})", shown.join(" and ")))
 }
@@ -172,12 +172,12 @@ mod tests {
     #[test]
     fn the_text_names_the_addresses_and_the_port() {
         let set = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("an address")).collect();
-        assert_eq!(elsewhere(BTreeSet::new(), 29_783), None);
+        assert_eq!(elsewhere(&BTreeSet::new(), 29_783), None);
         assert_eq!(
-            elsewhere(set(&["127.0.0.1:23555"]), 29_783).as_deref(),
+            elsewhere(&set(&["127.0.0.1:23555"]), 29_783).as_deref(),
             Some("it listens on 127.0.0.1:23555, not on $PORT (29783)")
         );
-        let two = elsewhere(set(&["0.0.0.0:3000", "[::]:3001"]), 29_783);
+        let two = elsewhere(&set(&["0.0.0.0:3000", "[::]:3001"]), 29_783);
         assert_eq!(two.as_deref(), Some("it listens on 0.0.0.0:3000 and [::]:3001, not on $PORT (29783)"));
     }
 

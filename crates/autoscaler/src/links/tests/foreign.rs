@@ -17,7 +17,7 @@ fn links(stats: StatDesk) -> (Links, mpsc::Receiver<ControlEvent>) {
     let dialler = Arc::new(ScriptedDialler::new(VecDeque::new(), linked));
     let metrics = AutoscalerMetrics::register(&MetricsRegistry::default());
     let name = ReplicaName::new("autoscaler");
-    Links::new(name, Clock::start(), dialler, metrics, stats, CancellationToken::new())
+    Links::new(name, Clock::start(), dialler, (metrics, stats), CancellationToken::new())
 }
 
 fn report(held: f64) -> Vec<StatReport> {
