@@ -291,16 +291,13 @@ impl Life {
             Load { proxied_concurrency: load.concurrency, proxied_request_rate: load.request_rate, ..load };
         for (link, pod) in self.links.clone() {
             let second = self.second - 1;
-            let event = match pod {
-                None => {
-                    let word = ActivatorWord::Loads { second, loads: loads.clone() };
-                    ControlEvent::ActivatorSpoke { link, word }
-                }
-                Some(_) => {
-                    let sample = Sample { second, load: through };
-                    let word = PodWord::Load { sample, usage: None, late_bytes: None };
-                    ControlEvent::PodSpoke { link, word }
-                }
+            let event = if pod.is_some() {
+                let sample = Sample { second, load: through };
+                let word = PodWord::Load { sample, usage: None, late_bytes: None };
+                ControlEvent::PodSpoke { link, word }
+            } else {
+                let word = ActivatorWord::Loads { second, loads: loads.clone() };
+                ControlEvent::ActivatorSpoke { link, word }
             };
             self.tell(event);
         }

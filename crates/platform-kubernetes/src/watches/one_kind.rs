@@ -43,13 +43,16 @@ pub(super) fn spawn<Object, Record>(
 /// Takes what is to be known out of an object.
 type ReadRecord<Object, Record> = fn(&Object) -> Record;
 
+/// Makes news of a change.
+type TellChange<Record> = fn(Change<Record>) -> News;
+
 /// The same for a kind that is named, for this program has no type of its objects.
 pub(super) fn spawn_kind<Object, Record>(
     kind: String,
     api: Api<Object>,
     config: watcher::Config,
     news: mpsc::Sender<News>,
-    (read, tell): (ReadRecord<Object, Record>, fn(Change<Record>) -> News),
+    (read, tell): (ReadRecord<Object, Record>, TellChange<Record>),
 ) where
     Object: Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
     Record: Send + 'static,
