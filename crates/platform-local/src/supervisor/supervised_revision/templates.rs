@@ -44,7 +44,7 @@ impl SupervisedRevision {
     }
 
     /// Forgets templates that no pod runs and none will.
-    fn forget_templates(&mut self) {
+    pub(super) fn forget_templates(&mut self) {
         let used: Vec<TemplateNumber> = self.pods.values().map(|pod| pod.template).collect();
         let is_used = |number: &TemplateNumber| *number == self.present || used.contains(number);
         self.templates.retain(|number, _| is_used(number));
