@@ -165,7 +165,7 @@ pub(super) fn status_of(
         "privateServiceName": name(private_id(id)),
         "conditions": written(serverless, &conditions, now),
     });
-    ensured_status(ControllerStep::ServerlessStatus, id, serverless, status)
+    ensured_status(ControllerStep::ServerlessStatus, id, serverless, &status)
 }
 
 #[cfg(test)]

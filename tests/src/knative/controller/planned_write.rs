@@ -74,7 +74,7 @@ pub(super) fn ensured_status(
     step: ControllerStep,
     id: &ObjectId,
     live: &Value,
-    status: Value,
+    status: &Value,
 ) -> Option<PlannedWrite> {
     let wanted = json!({"status": status});
     let form = (!contains(live, &wanted)).then_some(WriteForm::PatchStatus(wanted))?;

@@ -12,11 +12,11 @@ pub(super) fn of_serverless(known: &KnownObjects, id: &ObjectId, serverless: &Va
     let private = private_id(id);
     if known.get(&private).is_none() {
         let selector = selector_of(known, id, serverless)?;
-        let wanted = service(serverless, "Private", private_ports(is_h2c(serverless)), selector);
+        let wanted = service(serverless, "Private", &private_ports(is_h2c(serverless)), &selector);
         return ensured(known, ControllerStep::Services, private, wanted);
     }
     // Ports and the absence of a selector are enforced, and nothing else.
-    let wanted = service(serverless, "Public", public_ports(is_h2c(serverless)), Value::Null);
+    let wanted = service(serverless, "Public", &public_ports(is_h2c(serverless)), &Value::Null);
     ensured(known, ControllerStep::Services, public_id(id), wanted)
 }
 
@@ -38,7 +38,7 @@ fn selector_of(known: &KnownObjects, id: &ObjectId, serverless: &Value) -> Optio
     known.get(&target)?.pointer("/spec/selector/matchLabels").cloned()
 }
 
-fn service(serverless: &Value, kind: &str, ports: Value, selector: Value) -> Value {
+fn service(serverless: &Value, kind: &str, ports: &Value, selector: &Value) -> Value {
     json!({
         "metadata": {
             "labels": labels_of(serverless, kind),

@@ -31,7 +31,7 @@ pub(super) fn of_revision(
         "desiredReplicas": desired.filter(|desired| *desired >= 0),
         "actualReplicas": autoscaler.pointer("/status/actualScale"),
     });
-    ensured_status(ControllerStep::Statuses, id, revision, status)
+    ensured_status(ControllerStep::Statuses, id, revision, &status)
 }
 
 /// The condition `ResourcesAvailable`; the other two of a revision say the same here.
@@ -76,5 +76,5 @@ pub(super) fn of_service(
         "address": {"url": format!("http://{host}.svc.cluster.local")},
         "conditions": written(service, &conditions, now),
     });
-    ensured_status(ControllerStep::Statuses, id, service, status)
+    ensured_status(ControllerStep::Statuses, id, service, &status)
 }
