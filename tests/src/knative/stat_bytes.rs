@@ -42,7 +42,8 @@ mod tests {
     use super::*;
 
     fn hexadecimal(bytes: &[u8]) -> String {
-        bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+        let digit = |value: u8| char::from_digit(value.into(), 16).expect("half of a byte");
+        bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
     /// The vectors N6 and N8.
