@@ -110,7 +110,7 @@ fn a_schedule_is_read_for_every_class() {
 
 #[test]
 fn a_refusal_names_the_value_and_what_is_allowed() {
-    let table: [(&[(&str, &str)], &str); 13] = [
+    let table: [(&[(&str, &str)], &str); 14] = [
         (
             &[("ebb.dev/prediction", "on")],
             "annotation ebb.dev/prediction is \"on\", which is none of them; write \"auto\", \"observe\" or \"off\"",
