@@ -62,7 +62,7 @@ impl RecordedRun {
             self.record.command(&command);
         }
         self.record.hand_over_if_due(self.now);
-        self.now = self.now + Duration::from_secs(1);
+        self.now += Duration::from_secs(1);
     }
 }
 
