@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_what_is_allowed() {
+    fn an_unreadable_fault_is_refused_with_the_words_that_are_allowed() {
         for (text, expected) in [
             ("pod-killed,at=10m", "\"pod-killed\" is none of pods-killed, slow-starts"),
             ("at=10m", "\"\" is none of pods-killed, slow-starts"),

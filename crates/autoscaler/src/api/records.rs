@@ -20,7 +20,9 @@ const PART_BYTES_MAX: u64 = 4 << 20;
 
 pub(super) async fn list(State(panel): State<Panel>) -> Response {
     let records = panel.records();
-    match told(spawn_blocking(move || views(&records)).await) {
+    // A folder is read on a thread that may wait for a disk; a panic there is an answer of 500.
+    let listed = spawn_blocking(move || views(&records)).await;
+    match told(listed) {
         Ok(records) => {
             Json(RecordList { version: API_VERSION, records, unanswered: Vec::new() }).into_response()
         }
@@ -47,6 +49,7 @@ pub(super) async fn part(
         );
         return refusal(StatusCode::BAD_REQUEST, error);
     };
+    // As above: a disk is waited for elsewhere, and a panic there is an answer of 500.
     let read = spawn_blocking(move || segment_part(&folder, number, from, PART_BYTES_MAX)).await;
     match told(read) {
         Ok(Some(part)) => part.into_response(),

@@ -118,7 +118,7 @@ async fn a_record_ends_when_the_config_map_has_no_folder_any_more() {
 }
 
 #[tokio::test]
-async fn what_options_say_is_not_changed_by_a_config_map() {
+async fn a_record_of_options_is_not_changed_by_a_config_map() {
     let directory = directory();
     let folder = directory.path().join("record");
     let target = RecordTarget {

@@ -338,7 +338,9 @@ mod tests {
             let request = request
                 .replace("{namespace}", "NAMESPACE")
                 .replace("{kind}", "service")
-                .replace("{name}", "NAME");
+                .replace("{name}", "NAME")
+                .replace("{autoscaler}", "AUTOSCALER")
+                .replace("{segment}", "NUMBER");
             match request.split_once(' ') {
                 Some(("GET", path)) if path != "/" => {
                     asked += 1;
