@@ -141,7 +141,7 @@ def stages() -> list[Stage]:
         Stage("worlds", 300, command("worlds", ["cargo", "bench", "-p", "simulator", "--bench", "worlds", "--", "--hours", "1000"])),
         *[Stage(f"bench-{name}", 90, benchmark(name)) for name in BENCHMARKS],
         Stage("bench-foresight", 180, benchmark("foresight")),
-        Stage("bench-twins", 90, command("bench-twins", ["cargo", "bench", "-p", "simulator", "--profile", "dev", "--bench", "twins", "--", "--quick"])),
+        Stage("bench-twins", 120, command("bench-twins", ["cargo", "bench", "-p", "simulator", "--profile", "dev", "--bench", "twins", "--", "--quick"])),
         Stage("bench-instructions", 180, instructions),
         Stage("bench-windows_and_decider", 60,
               command("bench-windows_and_decider", ["cargo", "test", "--workspace", "--bench", "windows_and_decider"])),

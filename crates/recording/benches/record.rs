@@ -115,38 +115,33 @@ struct WritingCost {
     entries: u32,
     reports: u32,
     seconds: f64,
+    /// The bytes of a record that has the reports alone.
+    report_bytes: u64,
 }
 
 impl WritingCost {
     /// Writes the calls of one life of the autoscaler.
     fn add(&mut self, folder: &Path, calls: Vec<OwnerCall>) {
         let entries: Vec<RecordEntry> = calls.into_iter().map(entry).collect();
-        let mut writer = RecordWriter::new(RecordSettings {
-            folder: folder.to_owned(),
-            bytes_max: 4 << 30,
-            owner: ReplicaName::new("autoscaler-1"),
-            orchestrator: OrchestratorSettings::default(),
-            build: "a benchmark".to_owned(),
-            names: RecordedNames::Plain,
-        });
         let before = cpu_seconds();
-        for group in entries.chunks(TOGETHER) {
-            writer.write(group).expect("the disk has room");
-        }
-        writer.flush().expect("the disk has room");
+        write(folder, &entries);
         self.seconds += cpu_seconds() - before;
         let count = |number: usize| u32::try_from(number).expect("a number in memory");
         self.entries += count(entries.len());
-        self.reports += count(entries.iter().filter(|entry| is_report(entry)).count());
+        let reports: Vec<RecordEntry> = entries.into_iter().filter(is_report).collect();
+        self.reports += count(reports.len());
+        let alone = tempfile::tempdir().expect("a temporary folder can be made");
+        write(alone.path(), &reports);
+        self.report_bytes += bytes_of(alone.path());
     }
 
     fn show(&self, folder: &Path) -> GoalEnd {
-        let files = std::fs::read_dir(folder).expect("the folder is there");
-        let sizes = files.map(|file| file.and_then(|file| file.metadata()).expect("a file is there").len());
-        let bytes = f64::from(u32::try_from(sizes.sum::<u64>()).expect("less than 4 GB"));
-        let (of_report, of_entry) = (bytes / f64::from(self.reports), self.seconds / f64::from(self.entries));
+        let number = |bytes: u64| f64::from(u32::try_from(bytes).expect("less than 4 GB"));
+        let bytes = bytes_of(folder);
+        let of_report = number(self.report_bytes) / f64::from(self.reports);
+        let of_entry = self.seconds / f64::from(self.entries);
         println!(
-            "written: {} entries, {} of them reports, {bytes} bytes: {of_report:.1} for each report (at most {REPORT_BYTES_MAX}), {:.2} µs of a core for each entry (at most {:.2})",
+            "written: {} entries, {} of them reports, {bytes} bytes; reports alone take {of_report:.1} bytes each (at most {REPORT_BYTES_MAX}), {:.2} µs of a core for each entry (at most {:.2})",
             self.entries,
             self.reports,
             of_entry * 1e6,
@@ -155,6 +150,28 @@ impl WritingCost {
         let is_small = of_report <= REPORT_BYTES_MAX;
         GoalEnd { is_met: is_small && of_entry <= ENTRY_SECONDS_MAX, is_about_speed: is_small }
     }
+}
+
+/// Writes a record of these entries.
+fn write(folder: &Path, entries: &[RecordEntry]) {
+    let mut writer = RecordWriter::new(RecordSettings {
+        folder: folder.to_owned(),
+        bytes_max: 4 << 30,
+        owner: ReplicaName::new("autoscaler-1"),
+        orchestrator: OrchestratorSettings::default(),
+        build: "a benchmark".to_owned(),
+        names: RecordedNames::Plain,
+    });
+    for group in entries.chunks(TOGETHER) {
+        writer.write(group).expect("the disk has room");
+    }
+    writer.flush().expect("the disk has room");
+}
+
+/// The bytes of the files of a record.
+fn bytes_of(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).expect("the folder is there");
+    files.map(|file| file.and_then(|file| file.metadata()).expect("a file is there").len()).sum()
 }
 
 fn entry(call: OwnerCall) -> RecordEntry {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench -p simulator --bench twins                 # 1,000 seeds, each with one and with ten slots in a pod
-//! cargo bench -p simulator --bench twins -- --quick      # 12 seeds
+//! cargo bench -p simulator --bench twins -- --quick      # 2 seeds
 //! cargo bench -p simulator --bench twins -- --seeds 200 --from 1
 //! ```
 //!
@@ -30,7 +30,7 @@ use split_mix::SplitMix;
 use vocabulary::RevisionName;
 
 const SEEDS: u64 = 1_000;
-const SEEDS_QUICK: u64 = 12;
+const SEEDS_QUICK: u64 = 2;
 /// So long that rules of the same minute of every hour have their periods.
 const LENGTH: Duration = Duration::from_secs(7 * 3_600);
 const LENGTH_QUICK: Duration = Duration::from_secs(4 * 3_600);
