@@ -17,6 +17,7 @@ mod handle;
 mod queue;
 mod seat;
 mod settings;
+mod turn;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,21 +26,20 @@ use arc_swap::ArcSwap;
 use dataplane::RefusalReason;
 use http::StatusCode;
 use parking_lot::Mutex;
-use throttling::{
-    ActivatorRevision, DirectPick, Dispatch, RequestEvent, RequestRefusal, Ticket, UnmeasuredChoice,
-};
+use throttling::{ActivatorRevision, DirectPick, RequestEvent, RequestRefusal, Ticket, UnmeasuredChoice};
 use tokio::sync::oneshot;
 use vocabulary::{Assignment, HeadSizeLimit, RevisionName, Timestamp};
 
 use crate::caller_log::CallerLog;
-use crate::context::{Context, WaitingPlace};
+use crate::context::Context;
 use crate::metrics::RevisionMetrics;
 use crate::stream_refusals::PodAcceptance;
 use crate::waiting_page::KeptPlace;
 pub(crate) use handle::RevisionHandle;
-use queue::{RevisionQueue, WaitAnswer, Waiter};
+use queue::{RevisionQueue, WaitAnswer};
 pub(crate) use seat::RequestSeat;
 pub(crate) use settings::{AssignedSettings, HopHeaders};
+use turn::{QueuedRequest, RequestTurn};
 
 /// A revision that was assigned to this activator.
 pub(crate) struct SharedRevision {
@@ -63,28 +63,6 @@ struct SharedState {
     concurrency: f64,
     /// Whether metrics count the revision among those that are known.
     is_counted: bool,
-}
-
-impl Waiter for oneshot::Sender<WaitAnswer> {
-    fn answer(self, answer: WaitAnswer) -> Result<(), WaitAnswer> {
-        self.send(answer)
-    }
-}
-
-/// When a request may go.
-enum RequestTurn {
-    /// A slot is free: the request goes at once.
-    Granted(Dispatch),
-    /// Every slot is taken: the request waits for its turn.
-    Waits(QueuedRequest),
-}
-
-/// A request's end of its wait, and its place among all that wait in the activator.
-struct QueuedRequest {
-    ticket: Ticket,
-    since: Timestamp,
-    receiver: oneshot::Receiver<WaitAnswer>,
-    _place: WaitingPlace,
 }
 
 impl SharedRevision {

@@ -112,7 +112,8 @@ impl HistoryKeeper {
         let store = self.store.clone();
         // A clock before 1970 stamps nothing.
         let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        // It waits for a disk. The keeper looks at its end before the next write begins, and at its own end.
+        // It waits for a disk. The keeper looks at its end, also at a panic, before the next write begins and
+        // before its own end.
         let task = spawn_blocking(move || store.write(&control, part, now, second));
         PendingWrite { begun_at: now, task }
     }

@@ -198,7 +198,8 @@ impl ShelfKeeper {
         let known = self.buckets.iter().filter(|(_, owned)| owned.state == BucketPast::Known);
         let fences: Vec<Fence> = known.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect();
         let to = Arc::clone(&self.shelf);
-        // The keeper waits for its end, or finds that it has come before the next one begins.
+        // The keeper waits for its end, or finds that it has come, by a panic too, before the next one
+        // begins.
         tokio::spawn(async move {
             for day in first..=today {
                 write_day(&to, &fences, DayWrite { control: control.clone(), now, day }).await;
@@ -226,7 +227,7 @@ struct DayWrite {
 
 async fn write_day(shelf: &Arc<dyn HistoryShelf>, fences: &[Fence], write: DayWrite) {
     let (bytes_max, day) = (shelf.piece_bytes_max(), write.day);
-    // Its end is waited for here.
+    // Its end is waited for here, and its panic goes on here.
     let packed = spawn_blocking(move || write.packed(bytes_max)).await;
     let mut packed = match packed {
         Ok(packed) => packed,
@@ -271,6 +272,7 @@ impl DayWrite {
 
 /// What the days of a bucket come to. Reading them may take a second, which no other task waits for.
 async fn histories_of(bucket: Bucket, days: Vec<ShelvedDay>) -> Result<PastHistories, ShelfFault> {
+    // Its end is waited for below, where a panic is told as a fault.
     let reading = spawn_blocking(move || {
         let mut past = PastHistories::default();
         for ShelvedDay { day, pieces } in &days {

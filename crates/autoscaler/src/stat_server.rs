@@ -79,8 +79,8 @@ impl StatServer {
             loop {
                 let place = Arc::clone(&places).acquire_owned().await.expect("the places are never closed");
                 match listener.accept().await {
-                    // A panic ends this connection alone: the activator dials again.
                     Ok((stream, _)) => {
+                        // A panic ends this connection alone: the activator dials again.
                         tokio::spawn(self.clone().serve_connection(stream, ConnectionPlace(Arc::new(place))));
                     }
                     Err(error) => {

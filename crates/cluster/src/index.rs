@@ -35,6 +35,7 @@ mod ports;
 mod problems;
 mod proofs;
 mod restraint;
+mod revision_keys;
 mod revisions;
 mod routes;
 mod services;

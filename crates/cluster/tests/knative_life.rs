@@ -263,7 +263,7 @@ impl Life {
         self.show(News::Knative(KnativeNews::PublicSlice(change)));
     }
 
-    /// So many seconds pass.
+    /// Lets so many seconds pass.
     fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.second += 1;
@@ -320,7 +320,7 @@ impl Life {
         self.obey();
     }
 
-    /// Everything that follows now.
+    /// Does everything that follows now.
     fn turn(&mut self) {
         loop {
             let (moment, now) = (self.moment(), self.now());

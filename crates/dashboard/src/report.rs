@@ -9,7 +9,7 @@ const STYLE: &str = include_str!("pages/style.css");
 const SCRIPT: &str =
     concat!(include_str!("pages/charts.js"), include_str!("pages/dom.js"), include_str!("pages/report.js"));
 
-/// What a report shows.
+/// What a report of charts shows.
 #[derive(Clone, Copy, Debug)]
 pub struct ChartReport<'t> {
     /// The title of the page, as markup.

@@ -7,6 +7,7 @@
 
 mod activator;
 pub(crate) mod fields;
+mod loads;
 mod measures;
 mod pod;
 mod proto;

@@ -16,6 +16,7 @@
 
 mod children;
 mod descendants;
+mod exit_words;
 mod messages;
 mod orphans;
 mod port_watch;

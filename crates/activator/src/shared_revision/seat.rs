@@ -20,7 +20,8 @@ use prometheus_client::metrics::counter::Counter;
 use throttling::{DirectPick, Dispatch, RequestEvent, RequestRefusal, Ticket};
 use vocabulary::{Slice, Timestamp};
 
-use super::{QueuedRequest, RequestTurn, SharedRevision};
+use super::SharedRevision;
+use super::turn::{QueuedRequest, RequestTurn};
 
 /// What a request holds of its revision.
 pub(crate) struct RequestSeat {

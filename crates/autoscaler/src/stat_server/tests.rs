@@ -114,7 +114,7 @@ async fn a_listener_of_its_own_takes_load_and_keeps_a_place_for_each_connection(
 }
 
 #[tokio::test]
-async fn what_is_no_load_and_no_probe_is_told_where_the_api_is() {
+async fn a_request_that_is_no_load_and_no_probe_is_told_where_the_api_is() {
     let server = StatServer::new(StatDesk::default(), CancellationToken::new());
     assert_eq!(server.answer_any(request(&[("user-agent", "curl/8")])).status(), StatusCode::NOT_FOUND);
     assert_eq!(server.answer_any(request(&[("user-agent", "kube-probe/1.34")])).status(), StatusCode::OK);

@@ -8,7 +8,7 @@ use vocabulary::{RevisionName, Timestamp};
 
 use super::pods::Pod;
 use super::restraint::WriteScope;
-use super::{Index, Topic, Workload, revisions};
+use super::{Index, Topic, Workload, revision_keys};
 use crate::notice::Notice;
 use crate::resources::activator::ActivatorObject;
 
@@ -85,7 +85,7 @@ impl Index {
             None if !self.notices.forget_sent(&revision) => None,
             // What was a revision of Knative's is one no more: its requests are refused, though its pods may
             // take minutes to end.
-            None if revisions::key_of(&revision).is_some() && !self.revisions.has(&revision) => {
+            None if revision_keys::key_of(&revision).is_some() && !self.revisions.has(&revision) => {
                 Some(PlatformFact::RevisionRemoved(revision))
             }
             // Its pods go on without us.
@@ -95,7 +95,7 @@ impl Index {
     }
 
     fn revision_facts(&self, workload: &Workload) -> Option<RevisionFacts> {
-        if let Some(key) = revisions::key_of(&workload.record.revision) {
+        if let Some(key) = revision_keys::key_of(&workload.record.revision) {
             return self.knative_facts(&key, workload);
         }
         let settings = workload.settings.clone()?;
@@ -143,7 +143,7 @@ impl Index {
             adoption: self.services.adoption_of(revision, &pod.record),
             trouble: pod.failure_in_words().or(facts.trouble),
             hold: self.hold_of(revision, pod),
-            link: revisions::link_of(revision, facts.link),
+            link: revision_keys::link_of(revision, facts.link),
             ..facts
         }
     }

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::EndpointSubset;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use vocabulary::{RevisionName, Timestamp};
 
+use super::labels::selects;
 use super::notices::Announcement;
 use super::problems::service_subject;
 use super::{Index, Topic};
@@ -314,12 +315,4 @@ impl Index {
 
 fn has_selector(service: &ServiceRecord) -> bool {
     service.selection != ServiceSelection::None
-}
-
-/// As a Service selects: all of its labels, exactly.
-pub(super) fn selects(
-    wanted: &std::collections::BTreeMap<String, String>,
-    labels: &std::collections::BTreeMap<String, String>,
-) -> bool {
-    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
 }

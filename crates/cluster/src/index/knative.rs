@@ -12,7 +12,8 @@ use orchestration::RevisionFacts;
 use scaling::RevisionOrigin;
 use vocabulary::{PodCount, RevisionName, Routing, Timestamp};
 
-use super::revisions::{self, RevisionBounds};
+use super::revision_keys;
+use super::revisions::RevisionBounds;
 use super::{Index, Topic, Workload};
 use crate::event_book::EventObject;
 use crate::knative::{
@@ -26,7 +27,7 @@ use crate::resources::ObjectKey;
 impl Index {
     /// A `PodAutoscaler` as the watch shows it.
     pub(crate) fn put_pod_autoscaler(&mut self, record: PodAutoscalerRecord) {
-        let name = revisions::name_of(&record.key);
+        let name = revision_keys::name_of(&record.key);
         if self.revisions.put_autoscaler(record)
             && let Some(name) = name
         {
@@ -37,7 +38,7 @@ impl Index {
     /// A `PodAutoscaler` is gone, and with it the revision: nothing of it is written any more.
     pub(crate) fn remove_pod_autoscaler(&mut self, key: &ObjectKey) {
         if self.revisions.remove_autoscaler(key)
-            && let Some(name) = revisions::name_of(key)
+            && let Some(name) = revision_keys::name_of(key)
         {
             self.services.drop_route(&name);
             self.revision_changed(&name);
@@ -48,12 +49,12 @@ impl Index {
     pub(crate) fn put_serverless_service(&mut self, record: ServerlessRecord) {
         let key = record.key.clone();
         self.revisions.book_mut().put_service(record);
-        if let Some(name) = revisions::name_of(&key) {
+        if let Some(name) = revision_keys::name_of(&key) {
             self.find_route(&name);
         }
     }
 
-    /// A `ServerlessService` is gone.
+    /// The `ServerlessService` with this key is gone.
     pub(crate) fn remove_serverless_service(&mut self, key: &ObjectKey) {
         self.revisions.book_mut().remove_service(key);
     }
@@ -110,7 +111,7 @@ impl Index {
 
     /// Reads the settings of a revision anew, of which bounds and warnings follow.
     pub(super) fn review_revision(&mut self, revision: &RevisionName) {
-        let Some(key) = revisions::key_of(revision) else { return };
+        let Some(key) = revision_keys::key_of(revision) else { return };
         let Some(reading) = self.read_revision(&key, PodCount::ZERO) else { return };
         let RevisionReading { facts, warnings } = reading;
         let (limit, deadline) = (facts.container_concurrency, facts.progress_deadline);
@@ -151,7 +152,7 @@ impl Index {
 
     /// The status says how many pods Kubernetes calls ready.
     pub(super) fn count_ready(&mut self, revision: &RevisionName) {
-        let Some(key) = revisions::key_of(revision) else { return };
+        let Some(key) = revision_keys::key_of(revision) else { return };
         let ready = pods::ready_pods(self.pods_of(revision).map(|pod| &pod.record));
         self.revisions.put_ready(&key, ready);
     }
@@ -163,32 +164,32 @@ impl Index {
         intended: Option<PodCount>,
         activators: PodCount,
     ) {
-        let Some(key) = revisions::key_of(revision) else { return };
+        let Some(key) = revision_keys::key_of(revision) else { return };
         self.revisions.put_decision(&key, intended, activators);
         self.count_ready(revision);
     }
 
     /// The route of a revision, as it was ordered; `false` if that is none of Knative's.
     pub(crate) fn note_revision_route(&mut self, revision: &RevisionName, routing: Routing) -> bool {
-        let Some(key) = revisions::key_of(revision) else { return false };
+        let Some(key) = revision_keys::key_of(revision) else { return false };
         self.revisions.put_routing(&key, routing);
         true
     }
 
     /// Whether a `PodAutoscaler` of ours is there.
     pub(crate) fn has_revision(&self, revision: &RevisionName) -> bool {
-        let autoscaler = revisions::key_of(revision).and_then(|key| self.revisions.autoscaler(&key));
+        let autoscaler = revision_keys::key_of(revision).and_then(|key| self.revisions.autoscaler(&key));
         autoscaler.is_some_and(|autoscaler| autoscaler.class == AutoscalerClass::Ours)
     }
 
     /// Whether the route that was ordered last is in force.
     pub(crate) fn is_revision_route_in_force(&self, revision: &RevisionName) -> bool {
-        revisions::key_of(revision).is_some_and(|key| self.revisions.is_route_in_force(&key))
+        revision_keys::key_of(revision).is_some_and(|key| self.revisions.is_route_in_force(&key))
     }
 
     /// Whether nothing could reach the last pod past activators; `true` for what is none of Knative's.
     pub(super) fn may_end_last_pod(&self, revision: &RevisionName) -> bool {
-        revisions::key_of(revision).is_none_or(|key| self.revisions.is_path_confirmed(&key))
+        revision_keys::key_of(revision).is_none_or(|key| self.revisions.is_path_confirmed(&key))
     }
 
     /// The next write of a revision for which `is_owned` holds. Ask until there is none.
@@ -197,9 +198,9 @@ impl Index {
         moment: Moment,
         is_owned: impl Fn(&RevisionName) -> bool,
     ) -> Option<(RevisionName, DeskWrite)> {
-        let is_owned = |key: &ObjectKey| revisions::name_of(key).is_some_and(|name| is_owned(&name));
+        let is_owned = |key: &ObjectKey| revision_keys::name_of(key).is_some_and(|name| is_owned(&name));
         let (key, write) = self.revisions.book_mut().next_write(moment, is_owned)?;
-        Some((revisions::name_of(&key)?, write))
+        Some((revision_keys::name_of(&key)?, write))
     }
 
     /// A write of a revision has ended.
@@ -210,7 +211,7 @@ impl Index {
         end: WriteEnd,
         now: Timestamp,
     ) {
-        if let Some(key) = revisions::key_of(revision) {
+        if let Some(key) = revision_keys::key_of(revision) {
             self.revisions.book_mut().ended(&key, object, end, now);
         }
     }

@@ -16,6 +16,11 @@ use crate::resources::workload::WorkloadRecord;
 /// A namespace, and a label with its value.
 type Label = (String, String, String);
 
+/// As a Service selects: all of its labels, exactly.
+pub(super) fn selects(wanted: &BTreeMap<String, String>, labels: &BTreeMap<String, String>) -> bool {
+    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+}
+
 /// Pods by each of their labels, so that a selector reads few of them.
 #[derive(Debug, Default)]
 pub(super) struct PodLabels(BTreeMap<Label, BTreeSet<PodName>>);

@@ -7,7 +7,7 @@ use orchestration::Subject;
 use vocabulary::{PodName, RevisionName};
 
 use super::notices::Announcement;
-use super::{Index, Workload, revisions};
+use super::{Index, Workload, revision_keys};
 use crate::custody::Custody;
 use crate::event_book::EventObject;
 use crate::incident::ClusterIncident;
@@ -49,7 +49,7 @@ impl Index {
                 Some(object("v1", "Service", &key.namespace, &key.name, uid))
             }
             Subject::Revision(revision) => {
-                if let Some(key) = revisions::key_of(revision) {
+                if let Some(key) = revision_keys::key_of(revision) {
                     return self.revision_object(&key);
                 }
                 let record = self.record_of(revision)?;
@@ -70,7 +70,7 @@ impl Index {
 
     /// A workload's own: what is wrong with its annotations, and why its count is not ours alone.
     pub(super) fn notice_workload(&mut self, revision: &RevisionName) {
-        if let Some(key) = revisions::key_of(revision) {
+        if let Some(key) = revision_keys::key_of(revision) {
             let warnings = self.revisions.warnings(&key).to_vec();
             return self.notices.put(Subject::Revision(revision.clone()), warnings);
         }

@@ -8,7 +8,7 @@
 use settings::FloorCause;
 use vocabulary::{PodCount, RevisionName};
 
-use super::handover::selects;
+use super::labels::selects;
 use super::{Index, Workload};
 use crate::custody::Custody;
 use crate::notice::{BAD_ANNOTATION, NOT_ROUTABLE, Notice, OTHER_AUTOSCALER, PAUSED};

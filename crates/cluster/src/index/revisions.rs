@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use orchestration::RouteInForce;
 use settings::PROGRESS_DEADLINE_DEFAULT;
-use vocabulary::{Bucket, KNATIVE_REVISION_KIND, LinkAddress, PodCount, RevisionName, Routing, Timestamp};
+use vocabulary::{Bucket, PodCount, RevisionName, Routing, Timestamp};
 
+use super::revision_keys::{key_of, name_of};
 use crate::knative::{
     KnativeRevisions, PathEvidence, PathState, PodAutoscalerRecord, PublicSlice, QueueProxyEnvironment,
-    RevisionFigures, RouteOrder, ServerlessMode, ServerlessRecord, path_state, pods, proxied_since,
+    RevisionFigures, RouteOrder, ServerlessMode, ServerlessRecord, path_state, proxied_since,
 };
 use crate::notice::Notice;
 use crate::resources::ObjectKey;
@@ -76,22 +77,6 @@ impl Default for Revisions {
             progress_deadline: PROGRESS_DEADLINE_DEFAULT,
         }
     }
-}
-
-/// The key of a revision of Knative's; `None` for any other workload.
-pub(super) fn key_of(revision: &RevisionName) -> Option<ObjectKey> {
-    let (namespace, name) = (revision.namespace().to_owned(), revision.name().to_owned());
-    (revision.kind() == KNATIVE_REVISION_KIND).then_some(ObjectKey { namespace, name })
-}
-
-/// The name of the revision with this key; `None` for a key that is no name.
-pub(super) fn name_of(key: &ObjectKey) -> Option<RevisionName> {
-    RevisionName::new(&key.namespace, KNATIVE_REVISION_KIND, &key.name).ok()
-}
-
-/// Where a pod takes a link, or, if its revision is Knative's, where its load is asked for.
-pub(super) fn link_of(revision: &RevisionName, link: Option<LinkAddress>) -> Option<LinkAddress> {
-    if key_of(revision).is_some() { link.map(pods::scrape_address) } else { link }
 }
 
 impl Revisions {

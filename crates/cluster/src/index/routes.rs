@@ -4,7 +4,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use orchestration::{PodReach, RouteInForce};
 use vocabulary::{PodCount, PodName, PodState, RevisionName, Routing};
 
-use super::{Index, Topic, revisions};
+use super::{Index, Topic, revision_keys};
 use crate::custody::Custody;
 use crate::resources::ObjectKey;
 use crate::resources::activator::ActivatorObject;
@@ -147,7 +147,7 @@ impl Index {
     /// The route that is in force before anybody has ordered one: that of our slices, or, where Kubernetes
     /// writes them, its pods.
     pub(super) fn found_route(&self, revision: &RevisionName) -> Option<RouteInForce> {
-        if let Some(key) = revisions::key_of(revision) {
+        if let Some(key) = revision_keys::key_of(revision) {
             return self.revisions.found_route(&key);
         }
         let written = self.services.all_slices_of(revision).find_map(slices::route_of);

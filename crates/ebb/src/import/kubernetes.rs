@@ -30,7 +30,7 @@ const LIMITS: [(&str, &str, &str); 4] = [
 /// Prefixes of annotations that are of the revision, and not of its pods.
 const OF_REVISION: [&str; 3] = ["autoscaling.knative.dev/", "ebb.dev/", "serving.knative.dev/"];
 
-type Entries = Vec<(String, DocumentNode)>;
+type NodeEntries = Vec<(String, DocumentNode)>;
 
 /// The objects as YAML documents, with notes before them.
 pub(super) fn objects(document: &DocumentNode, gateway: Option<&GatewayName>) -> Result<String, Vec<String>> {
@@ -64,7 +64,7 @@ fn notes(imported: &ImportResult, has_route: bool) -> Vec<String> {
 }
 
 fn deployment(document: &DocumentNode, name: &str, imported: &ImportResult, port: i64) -> DocumentNode {
-    let annotations: Entries =
+    let annotations: NodeEntries =
         imported.annotations.iter().map(|(key, value)| (key.clone(), text(value))).collect();
     let mut metadata = metadata(document, name);
     if !annotations.is_empty() {
@@ -81,12 +81,13 @@ fn deployment(document: &DocumentNode, name: &str, imported: &ImportResult, port
 
 fn template(document: &DocumentNode, name: &str, port: i64) -> DocumentNode {
     let written = at(document, &["spec", "template", "metadata"]);
-    let mut labels: Entries = vec![("app".to_owned(), text(name)), (INJECT_LABEL.to_owned(), text("true"))];
+    let mut labels: NodeEntries =
+        vec![("app".to_owned(), text(name)), (INJECT_LABEL.to_owned(), text("true"))];
     let own = written.and_then(|metadata| at(metadata, &["labels"]));
     labels.extend(fields(own).iter().filter(|(key, _)| key != "app" && key != INJECT_LABEL).cloned());
     let annotations = written.and_then(|metadata| at(metadata, &["annotations"]));
     let is_of_pods = |key: &str| !OF_REVISION.iter().any(|prefix| key.starts_with(prefix));
-    let mut annotations: Entries =
+    let mut annotations: NodeEntries =
         fields(annotations).iter().filter(|(key, _)| is_of_pods(key)).cloned().collect();
     annotations.extend(limits(document));
     let mut metadata = vec![("labels", DocumentNode::Map(labels))];
@@ -128,7 +129,7 @@ fn app_of(containers: &[DocumentNode]) -> usize {
 
 /// A container with what Knative fills in. `port` is that of the app.
 fn container(written: &DocumentNode, port: Option<i64>, index: usize) -> DocumentNode {
-    let mut entries: Entries = fields(Some(written)).to_vec();
+    let mut entries: NodeEntries = fields(Some(written)).to_vec();
     if at(written, &["name"]).is_none() {
         let name = if port.is_some() { "app".to_owned() } else { format!("container-{index}") };
         entries.insert(0, ("name".to_owned(), text(&name)));
@@ -166,7 +167,7 @@ fn with_port(probe: &DocumentNode, port: i64) -> DocumentNode {
         if !asks || has_port {
             return (key.clone(), value.clone());
         }
-        let mut question: Entries =
+        let mut question: NodeEntries =
             fields(Some(value)).iter().filter(|(key, _)| key != "port").cloned().collect();
         question.push(("port".to_owned(), DocumentNode::Integer(port)));
         (key.clone(), DocumentNode::Map(question))
@@ -218,13 +219,13 @@ fn route(document: &DocumentNode, name: &str, gateway: &GatewayName) -> Document
 }
 
 /// The name of an object, and the namespace of the document if it names one.
-fn metadata(document: &DocumentNode, name: &str) -> Entries {
+fn metadata(document: &DocumentNode, name: &str) -> NodeEntries {
     let namespace = text_at(document, &["metadata", "namespace"]);
     let namespace = namespace.map(|namespace| ("namespace".to_owned(), text(namespace)));
     [("name".to_owned(), text(name))].into_iter().chain(namespace).collect()
 }
 
-fn object(version: &str, kind: &str, metadata: Entries, spec: &[(&str, DocumentNode)]) -> DocumentNode {
+fn object(version: &str, kind: &str, metadata: NodeEntries, spec: &[(&str, DocumentNode)]) -> DocumentNode {
     map(&[
         ("apiVersion", text(version)),
         ("kind", text(kind)),

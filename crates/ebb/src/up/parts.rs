@@ -109,10 +109,7 @@ impl Parts {
             clock,
             handover,
             app_descriptors: Some(descriptors.found),
-            standing_problems: former_failure
-                .into_iter()
-                .chain(histories.problems().iter().cloned())
-                .collect(),
+            standing_problems: standing_problems(former_failure, histories.problems()),
             certified: entrances.tls.as_ref().map(certified_hosts),
         };
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
@@ -279,6 +276,11 @@ fn log_options(options: &UpOptions) -> LogOptions {
 /// Those of each activator; what connections hold unread is bounded for all of the process.
 fn limits() -> Limits {
     Limits { unread_memory: MemoryBudget::of_process(runtime::memory_limit()), ..Limits::default() }
+}
+
+/// What is wrong from the start: how the former `ebb up` failed, and which histories cannot be read.
+fn standing_problems(former_failure: Option<String>, of_histories: &[String]) -> Vec<String> {
+    former_failure.into_iter().chain(of_histories.iter().cloned()).collect()
 }
 
 fn autoscaler_name(index: usize) -> ReplicaName {

@@ -1,14 +1,14 @@
 //! An activator's messages, to the wire and back.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use vocabulary::{
-    ActivatorHello, ActivatorWord, Assignment, Caller, Ownership, PodAssignment, PodExits, ReplicaName,
-    RevisionLoad, RevisionName, Standing, Version, WaitingPage,
+    ActivatorHello, ActivatorWord, Assignment, Ownership, PodAssignment, PodExits, ReplicaName, RevisionName,
+    Standing, Version, WaitingPage,
 };
 
+use super::loads::{loads, second_out};
 use super::{WireError, fields, measures, proto};
 use crate::ActivatorOrder;
 use crate::history::History;
@@ -121,48 +121,6 @@ impl TryFrom<proto::ActivatorHello> for ActivatorHello {
             routings: routings.collect::<Result<_, WireError>>()?,
         })
     }
-}
-
-fn second_out(second: u64, loads: &[RevisionLoad]) -> proto::Second {
-    let loads = loads.iter().map(|load| proto::RevisionLoad {
-        revision: load.revision.as_str().to_owned(),
-        load: measures::load_out(&load.load),
-        oldest_wait: fields::nanoseconds(load.oldest_wait),
-        callers: load.callers.iter().map(caller_out).collect(),
-    });
-    proto::Second { second, loads: loads.collect() }
-}
-
-fn loads(loads: Vec<proto::RevisionLoad>) -> Result<Vec<RevisionLoad>, WireError> {
-    let loads = loads.into_iter().map(|load| {
-        Ok(RevisionLoad {
-            revision: fields::revision("loads.revision", load.revision)?,
-            load: measures::load(load.load)?,
-            oldest_wait: Duration::from_nanos(load.oldest_wait),
-            callers: callers(load.callers)?,
-        })
-    });
-    loads.collect()
-}
-
-fn caller_out(caller: &Caller) -> proto::Caller {
-    proto::Caller { user_agent: caller.user_agent.to_string(), address: caller.address.to_string() }
-}
-
-fn callers(callers: Vec<proto::Caller>) -> Result<Vec<Caller>, WireError> {
-    if callers.len() > Caller::NAMED_MAX {
-        let (named, most) = (callers.len(), Caller::NAMED_MAX);
-        return Err(fields::bad("loads.callers", format!("names {named}, more than {most}")));
-    }
-    let callers = callers.into_iter().map(|caller| {
-        if caller.user_agent.len() > Caller::AGENT_BYTES_MAX {
-            return Err(fields::bad("loads.callers.user_agent", "is longer than it may be"));
-        }
-        let address = caller.address.parse::<IpAddr>();
-        let address = address.map_err(|_| fields::bad("loads.callers.address", "is no address"))?;
-        Ok(Caller { user_agent: caller.user_agent.into(), address })
-    });
-    callers.collect()
 }
 
 impl From<&ActivatorOrder> for proto::ActivatorOrder {

@@ -12,6 +12,7 @@ use super::super::{
 use super::{cluster, map};
 use crate::hpa::HpaSettings;
 use crate::hpa::reading::DOCUMENT_ANNOTATION;
+use crate::keys::WAITING_PAGE_ANNOTATION;
 
 type Pairs = &'static [(&'static str, &'static str)];
 
@@ -279,8 +280,9 @@ fn every_known_key_is_read() {
     for key in keys::ALL {
         assert!(ClusterConfig::parse(&map(&[(key.name, WRONG)])).is_err(), "{}", key.name);
     }
-    // What a document says is read by a caller that can read its format.
-    let annotations = annotation::ALL.iter().filter(|key| key.name != DOCUMENT_ANNOTATION);
+    // A document is read by a caller that knows its format, and every text is the path of a page.
+    let others = [DOCUMENT_ANNOTATION, WAITING_PAGE_ANNOTATION];
+    let annotations = annotation::ALL.iter().filter(|key| !others.contains(&key.name));
     for name in annotations.flat_map(|key| [Some(key.name), key.old]).flatten() {
         let result = RevisionSettings::read(&map(&[(name, WRONG)]), &ClusterConfig::default(), None);
         let problems = result.expect_err(name);

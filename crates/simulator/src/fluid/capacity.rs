@@ -25,6 +25,23 @@ pub(crate) struct SecondCapacity {
     pub(crate) ready_from: Option<f64>,
 }
 
+impl SecondCapacity {
+    /// The share of ready pods that hold no request while so many run, if requests choose their pods at
+    /// random.
+    pub(crate) fn share_idle(&self, running: f64) -> f64 {
+        if self.pods <= 0.0 {
+            return 0.0;
+        }
+        let of_each = running / self.pods;
+        let slots = self.slots / self.pods;
+        if slots.is_finite() && slots >= 1.0 {
+            libm::pow((1.0 - of_each / slots).max(0.0), slots)
+        } else {
+            libm::exp(-of_each)
+        }
+    }
+}
+
 /// Adds up capacity over a second.
 #[derive(Clone, Debug)]
 pub(crate) struct CapacityClock {

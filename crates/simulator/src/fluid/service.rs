@@ -197,7 +197,7 @@ impl FluidService {
             oldest_wait: if in_pods > 0.0 { Duration::ZERO } else { span_of(oldest) },
             pods: self.capacity.present().pods,
         };
-        tally.add_idle(span_of(capacity.pods * share_idle(running + in_pods, &capacity)));
+        tally.add_idle(span_of(capacity.pods * capacity.share_idle(running + in_pods)));
         self.running.close_second();
     }
 
@@ -312,19 +312,5 @@ fn cause_of_wait(arrived: f64, capacity: &SecondCapacity) -> WaitCause {
         WaitCause::NoReadyPod
     } else {
         WaitCause::NoFreeSlot
-    }
-}
-
-/// The share of ready pods that hold no request, if requests choose their pods at random.
-fn share_idle(running: f64, capacity: &SecondCapacity) -> f64 {
-    if capacity.pods <= 0.0 {
-        return 0.0;
-    }
-    let of_each = running / capacity.pods;
-    let slots = capacity.slots / capacity.pods;
-    if slots.is_finite() && slots >= 1.0 {
-        libm::pow((1.0 - of_each / slots).max(0.0), slots)
-    } else {
-        libm::exp(-of_each)
     }
 }

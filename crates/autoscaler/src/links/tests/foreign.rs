@@ -35,7 +35,7 @@ async fn next_word(events: &mut mpsc::Receiver<ControlEvent>) -> ActivatorWord {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_activator_pushes_is_told_as_the_words_of_a_link_until_it_leaves() {
+async fn pushed_loads_are_told_as_the_words_of_a_link_until_the_activator_leaves() {
     let desk = StatDesk::default();
     let (links, mut events) = links(desk.clone());
     let address = SocketAddr::from(([10, 1, 0, 1], 8012)).into();

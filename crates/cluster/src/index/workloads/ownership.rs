@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use vocabulary::RevisionName;
 
 use super::{Workload, Workloads};
-use crate::index::revisions;
+use crate::index::revision_keys;
 use crate::knative::pods;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::pod::{PodController, PodObject};
@@ -38,7 +38,7 @@ impl Workloads {
         revision: &RevisionName,
         workload: &Workload,
     ) -> bool {
-        if let Some(key) = revisions::key_of(revision) {
+        if let Some(key) = revision_keys::key_of(revision) {
             // Knative tells whose a pod is by labels alone.
             return workload.record.selector.selects(&pod.labels) && pods::revision_of(pod) == Some(key);
         }
