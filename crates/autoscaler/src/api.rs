@@ -13,19 +13,19 @@ mod stream;
 
 use std::collections::BTreeMap;
 
+use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::{Extensions, HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::Router;
 use orchestration::AppOutput;
 use runtime::PageKind;
 use scaling::SeriesRange;
 use vocabulary::RevisionName;
 
 use self::answers::{answer, answer_of_one, failure};
-use self::panel::Panel;
 pub(crate) use self::demand::imports;
+use self::panel::Panel;
 pub(crate) use self::panel::{ApiHandle, LoopCall, LoopHealth};
 use crate::api_types::LedgerRange;
 use crate::views;

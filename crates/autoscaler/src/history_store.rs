@@ -180,7 +180,10 @@ impl StoreState {
             let lost = folder.append(&parts, second)?;
             // What was told when it was read is not said again.
             for fault in lost.iter().filter(|fault| !self.told_faults.contains(fault)) {
-                tracing::warn!(fault, "a part of the histories could not be read when it was to be written anew, and is lost");
+                tracing::warn!(
+                    fault,
+                    "a part of the histories could not be read when it was to be written anew, and is lost"
+                );
             }
         }
         self.ends.extend(ends);

@@ -112,7 +112,10 @@ impl ShelfKeeper {
         match past {
             Ok(past) => {
                 for fault in &past.faults {
-                    tracing::warn!(fault, "a part of the histories was not read, so it counts as not measured");
+                    tracing::warn!(
+                        fault,
+                        "a part of the histories was not read, so it counts as not measured"
+                    );
                 }
                 owned.state = BucketPast::Known;
                 self.trouble = None;
@@ -165,7 +168,9 @@ impl ShelfKeeper {
             }
         };
         if timeout(LAST_WRITE_MAX, all_written).await.is_err() {
-            tracing::warn!("the platform took the last histories too slowly: what was measured since the last write is lost");
+            tracing::warn!(
+                "the platform took the last histories too slowly: what was measured since the last write is lost"
+            );
         }
     }
 

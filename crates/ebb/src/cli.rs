@@ -27,8 +27,8 @@ pub(crate) use simulation::{
     LengthOptions, ScenarioOptions, SimulateArguments, SimulateOptions, SimulationOrder, VariantOption,
     WaitObjective, WaitQuantile,
 };
-use values::{duration, positive_duration, utc_instant};
 pub(crate) use values::{TakeOverTarget, TokenGroup};
+use values::{duration, positive_duration, utc_instant};
 
 /// Scales ordinary workloads with their traffic, down to zero and back, and loses no request on the way.
 #[derive(Debug, Parser)]

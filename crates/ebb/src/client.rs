@@ -54,7 +54,11 @@ impl UpClient {
     }
 
     /// `PUT path` with this JSON; the answer is read as JSON.
-    pub(crate) async fn put<Answer: DeserializeOwned>(&self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+    pub(crate) async fn put<Answer: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<Answer> {
         let body = self.answer(UpQuestion { method: Method::PUT, path, body }).await?;
         serde_json::from_slice(&body).with_context(|| {
             format!("{}{path} answered something else than this version of ebb expects", self.url)
@@ -240,7 +244,8 @@ impl ApiConnection {
 
 /// A page that needs no token, such as a pod's metrics.
 pub(crate) async fn page(address: &str, path: &str) -> anyhow::Result<Bytes> {
-    let response = ApiConnection::to(address).await?.send(UpQuestion::without_body(Method::GET, path), None).await?;
+    let response =
+        ApiConnection::to(address).await?.send(UpQuestion::without_body(Method::GET, path), None).await?;
     whole(success(response).await?).await
 }
 

@@ -62,8 +62,8 @@ impl RuleChoice {
         if late <= LATE_MIN * totals.demand || best < Self::SAVED_MIN * late {
             return Self { rule: RuleNumber::NONE, late, saved_max };
         }
-        let admissible = within()
-            .filter(|candidate| candidate.saved >= (Self::SAVED_MIN * late).max(NEARLY_BEST * best));
+        let admissible =
+            within().filter(|candidate| candidate.saved >= (Self::SAVED_MIN * late).max(NEARLY_BEST * best));
         // Of equal costs the first stays.
         let cheapest = admissible.min_by_key(|candidate| (candidate.extra, candidate.number));
         Self { rule: cheapest.map_or(RuleNumber::NONE, |candidate| candidate.number), late, saved_max }

@@ -178,6 +178,8 @@ fn fault_of(failure: Failure) -> ShelfFault {
     match failure {
         Failure::NotOwner => ShelfFault::NotOwner,
         Failure::Forbidden(words) => ShelfFault::Forbidden(words),
-        other @ (Failure::Gone(_) | Failure::Conflict | Failure::Refused(_) | Failure::Passing { .. }) => ShelfFault::Failed(other.words().to_owned()),
+        other @ (Failure::Gone(_) | Failure::Conflict | Failure::Refused(_) | Failure::Passing { .. }) => {
+            ShelfFault::Failed(other.words().to_owned())
+        }
     }
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use vocabulary::{ReplicaName, RevisionName};
 
 use crate::api_types::{
-    API_VERSION, DemandView, ForecastView, LedgerList, LedgerView, OwnerView, OwnersAnswer, ProblemList, RevisionDetail,
-    RevisionList, RevisionSummary, SeriesView,
+    API_VERSION, DemandView, ForecastView, LedgerList, LedgerView, OwnerView, OwnersAnswer, ProblemList,
+    RevisionDetail, RevisionList, RevisionSummary, SeriesView,
 };
 use crate::views::OwnedSeries;
 

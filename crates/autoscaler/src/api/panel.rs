@@ -120,9 +120,9 @@ impl Panel {
 
     /// The autoscalers that are not silent, each with its latest snapshot and the time at which it is read.
     pub(super) fn answering(&self) -> impl Iterator<Item = (&ApiHandle, Arc<Snapshot>, Timestamp)> {
-        self.handles.iter().filter_map(|handle| {
-            Some((handle, handle.snapshots.read()?, handle.snapshots.now()))
-        })
+        self.handles
+            .iter()
+            .filter_map(|handle| Some((handle, handle.snapshots.read()?, handle.snapshots.now())))
     }
 
     /// The best health of any of them; `None` if none turns.

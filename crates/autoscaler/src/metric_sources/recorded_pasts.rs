@@ -137,13 +137,14 @@ fn question_about(view: &RevisionView<'_>) -> Option<PastQuestion> {
     let has_minutes = spec.prediction.is_some_and(|asked| asked.bin == Duration::from_secs(MINUTE));
     let (days, second) = view.demand().filter(|_| has_minutes)?;
     let is_known = days.first_minute().is_some_and(|first| first + MINUTES_KNOWN <= second / MINUTE);
-    (!is_known).then(|| PastQuestion { revision: view.facts().name.clone(), metric: spec.metric, until: second })
+    (!is_known).then(|| PastQuestion {
+        revision: view.facts().name.clone(),
+        metric: spec.metric,
+        until: second,
+    })
 }
 
-async fn ask_server(
-    server: &PrometheusServer,
-    question: &PastQuestion,
-) -> Result<DemandMinutes, String> {
+async fn ask_server(server: &PrometheusServer, question: &PastQuestion) -> Result<DemandMinutes, String> {
     let query = query_for(question);
     let end = question.until / MINUTE;
     let mut minutes = DemandMinutes::beginning_at(end.saturating_sub(MINUTES_ASKED));

@@ -19,7 +19,9 @@ const MINUTES_MAX: usize = 16 * 24 * 60;
 /// Why demand that a client tells of is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum DemandRefusal {
-    #[error("prediction of {0} is off, so no past is kept for it; write ebb.dev/prediction: observe, or auto")]
+    #[error(
+        "prediction of {0} is off, so no past is kept for it; write ebb.dev/prediction: observe, or auto"
+    )]
     PredictionOff(RevisionName),
     #[error("the demand is of {told:?}, and {name} is predicted by {needed:?}; tell of that")]
     OtherMetric { name: RevisionName, told: String, needed: String },

@@ -64,7 +64,11 @@ pub(super) fn utc_instant(text: &str) -> Result<Duration, String> {
 /// Reads a span of time that is not zero.
 pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
     let written = duration(text)?;
-    if written.is_zero() { Err("it must be more than nothing, such as 100ms".to_owned()) } else { Ok(written) }
+    if written.is_zero() {
+        Err("it must be more than nothing, such as 100ms".to_owned())
+    } else {
+        Ok(written)
+    }
 }
 
 /// Reads a span of time.

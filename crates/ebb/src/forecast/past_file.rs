@@ -61,7 +61,8 @@ impl FileNotes {
         };
         let words: Vec<&str> = comment.split_whitespace().collect();
         let [key, value] = words[..] else { return Ok(()) };
-        let flaw = |advice: &str| format!("the comment {} cannot be read; write {advice}", shown(line.trim()));
+        let flaw =
+            |advice: &str| format!("the comment {} cannot be read; write {advice}", shown(line.trim()));
         match key {
             "begins" => {
                 let begins = instant(value).ok_or_else(|| flaw("# begins 2026-11-27T00:00Z"))?;
@@ -135,15 +136,20 @@ impl FileSeconds {
         if span > SECONDS_MAX {
             let (span, most) = (Duration::from_secs(span), Duration::from_secs(SECONDS_MAX));
             let (span, most) = (format_duration(span), format_duration(most));
-            return Err(format!("it tells of {span}, and the last fifteen days are kept; write at most {most}"));
+            return Err(format!(
+                "it tells of {span}, and the last fifteen days are kept; write at most {most}"
+            ));
         }
         match file {
             LoadFile::Counts { bin, counts } => {
                 let seconds = bin.as_secs();
-                let is_even = seconds > 0 && (MINUTE.is_multiple_of(seconds) || seconds.is_multiple_of(MINUTE));
+                let is_even =
+                    seconds > 0 && (MINUTE.is_multiple_of(seconds) || seconds.is_multiple_of(MINUTE));
                 if bin.subsec_nanos() > 0 || !is_even {
                     let bin = format_duration(*bin);
-                    return Err(format!("its bins are of {bin}; write bins of whole minutes, or of 1s, 2s, 5s, 10s, 15s, 20s or 30s"));
+                    return Err(format!(
+                        "its bins are of {bin}; write bins of whole minutes, or of 1s, 2s, 5s, 10s, 15s, 20s or 30s"
+                    ));
                 }
                 let weight = match unit {
                     DemandUnit::RequestsPerSecond => 1.0,
@@ -292,10 +298,10 @@ mod tests {
                 .minutes,
             &[Some([31.5 / 60.0, 1.5]), Some([19.5 / 60.0, 1.0])],
         );
-        near(&read(requests, "rps").expect("it is whole").minutes, &[
-            Some([3.0 / 60.0, 2.0]),
-            Some([1.0 / 60.0, 1.0]),
-        ]);
+        near(
+            &read(requests, "rps").expect("it is whole").minutes,
+            &[Some([3.0 / 60.0, 2.0]), Some([1.0 / 60.0, 1.0])],
+        );
     }
 
     #[test]

@@ -33,7 +33,9 @@ pub(super) async fn import(
     file: &str,
 ) -> anyhow::Result<u64> {
     let AutoscalerApi::At(up) = api else {
-        bail!("a past is imported into `ebb up` only: in a cluster, any client that reaches an autoscaler could raise counts; write --api with the address of an `ebb up`");
+        bail!(
+            "a past is imported into `ebb up` only: in a cluster, any client that reaches an autoscaler could raise counts; write --api with the address of an `ebb up`"
+        );
     };
     let known: DemandView = api.get(&page_of(name)).await?;
     let told = read(file, options, known).map_err(anyhow::Error::msg)?;

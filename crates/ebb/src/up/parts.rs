@@ -106,7 +106,10 @@ impl Parts {
             clock,
             handover,
             app_descriptors: Some(descriptors.found),
-            standing_problems: former_failure.into_iter().chain(histories.problems().iter().cloned()).collect(),
+            standing_problems: former_failure
+                .into_iter()
+                .chain(histories.problems().iter().cloned())
+                .collect(),
         };
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
         platform.logs().register_metrics(&metrics);

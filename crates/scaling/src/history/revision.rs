@@ -211,9 +211,8 @@ impl RevisionHistory {
     /// Takes in demand that was measured elsewhere, where demand of the same metric and of minutes of the
     /// same length is kept.
     pub(crate) fn import_demand(&mut self, imported: &DemandDays) {
-        let is_kept = |days: &&mut Arc<DemandDays>| {
-            days.metric() == imported.metric() && days.bin() == imported.bin()
-        };
+        let is_kept =
+            |days: &&mut Arc<DemandDays>| days.metric() == imported.metric() && days.bin() == imported.bin();
         if let Some(days) = self.demand.as_mut().filter(is_kept) {
             *days = Arc::new(days.merged_with(imported));
         }
