@@ -95,9 +95,11 @@ impl ReportPage<'_> {
             above.push_str("</tr>");
         }
         above.push_str("\n</tbody></table></div>");
-        let texts = self.texts.iter().map(|text| format!("<pre>{}</pre>\n", escaped_for_markup(text.trim())));
+        let mut below = String::new();
+        for text in &self.texts {
+            let _ = writeln!(below, "<pre>{}</pre>", escaped_for_markup(text.trim()));
+        }
         let numbers = serde_json::to_string(&self.charts).expect("numbers are plain data");
-        let below: String = texts.collect();
         ChartReport { title: "ebb simulate", above: &above, below: &below, numbers: &numbers }.file()
     }
 }
