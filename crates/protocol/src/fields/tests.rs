@@ -52,7 +52,7 @@ fn lines_that_pass_are_written_as_they_came_with_what_is_added() {
 }
 
 #[test]
-fn what_a_proxy_edits_or_would_write_otherwise_is_a_map() {
+fn a_head_that_a_proxy_edits_or_would_write_otherwise_is_a_map() {
     for lines in [
         "Connection: close, x\r\n",
         "Connection: Upgrade\r\n",
