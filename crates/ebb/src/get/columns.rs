@@ -95,13 +95,14 @@ pub(super) struct ColumnChoice {
 impl ColumnChoice {
     /// The columns of these cells in at most `width` characters a line.
     fn follow(&mut self, revisions: &[RevisionSummary], cells: &[Vec<String>], width: usize) -> &[usize] {
-        let offered = if self.is_settled && self.width == width {
+        let is_same = self.is_settled && self.width == width;
+        let offered = if is_same {
             std::mem::take(&mut self.shown)
         } else {
             (0..COLUMNS.len()).filter(|&index| is_offered(&COLUMNS[index], revisions, width)).collect()
         };
         self.shown = choose(offered, &widths(cells), width);
-        (self.width, self.is_settled) = (width, self.is_settled || !revisions.is_empty());
+        (self.width, self.is_settled) = (width, is_same || !revisions.is_empty());
         &self.shown
     }
 }
