@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::forwarding::{
-    NAMESPACE_HEADER, NextHop, ORIGINAL_HOST, PROXY_REQUEST, REVISION_HEADER, StandInBody, host_of, plain,
+    HopClient, NAMESPACE_HEADER, ORIGINAL_HOST, PROXY_REQUEST, REVISION_HEADER, StandInBody, host_of, plain,
     probed, serve, set,
 };
 use super::keys;
@@ -60,7 +60,7 @@ impl ActivatorPodNames {
 struct ActivatorState {
     revisions: Arc<ServedRevisions>,
     reporter: Arc<LoadReporter>,
-    forwarder: NextHop,
+    forwarder: HopClient,
     /// Whether the autoscaler is connected.
     is_linked: Arc<AtomicBool>,
     is_ending: Arc<AtomicBool>,
@@ -74,7 +74,7 @@ pub async fn run() -> anyhow::Result<()> {
     let state = ActivatorState {
         revisions: ServedRevisions::new(identity.address),
         reporter: LoadReporter::new(&identity.pod, frames),
-        forwarder: NextHop::new(),
+        forwarder: HopClient::new(),
         is_linked: Arc::default(),
         is_ending: Arc::default(),
     };

@@ -68,12 +68,12 @@ impl<Guard: Unpin> Body for KeptBody<Guard> {
 
 /// Requests to the next hop, over connections that are kept.
 #[derive(Clone)]
-pub(super) struct NextHop {
+pub(super) struct HopClient {
     http1: Client<HttpConnector, Incoming>,
     h2c: Client<HttpConnector, Incoming>,
 }
 
-impl NextHop {
+impl HopClient {
     pub(super) fn new() -> Self {
         let client = |is_h2c| {
             let mut connector = HttpConnector::new();

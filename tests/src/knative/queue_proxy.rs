@@ -19,7 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::forwarding::{
-    NAMESPACE_HEADER, NextHop, ORIGINAL_HOST, PROXY_REQUEST, REVISION_HEADER, StandInBody, plain, probed,
+    HopClient, NAMESPACE_HEADER, ORIGINAL_HOST, PROXY_REQUEST, REVISION_HEADER, StandInBody, plain, probed,
     serve, set,
 };
 use super::keys;
@@ -41,7 +41,7 @@ const QUEUE_PER_SLOT: usize = 10;
 /// The parts of the queue-proxy that every request needs.
 struct QueueProxyState {
     settings: ControllerEnvironment,
-    forwarder: NextHop,
+    forwarder: HopClient,
     begun: Duration,
     meter: Mutex<PeriodMeter>,
     /// The load of the last whole period.
@@ -58,7 +58,7 @@ pub async fn run() -> anyhow::Result<()> {
     let settings = ControllerEnvironment::read(|name| std::env::var(name).ok())?;
     let now = clock::now();
     let state = Arc::new(QueueProxyState {
-        forwarder: NextHop::new(),
+        forwarder: HopClient::new(),
         begun: now,
         meter: Mutex::new(PeriodMeter::new(now)),
         reported: Mutex::default(),
