@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::forwarding::{
-    AnswerBody, Forwarder, NAMESPACE_HEADER, ORIGINAL_HOST, PROXY_REQUEST, REVISION_HEADER, host_of, plain,
+    HopClient, NAMESPACE_HEADER, ORIGINAL_HOST, PROXY_REQUEST, REVISION_HEADER, StandInBody, host_of, plain,
     probed, serve, set,
 };
 use super::keys;
@@ -38,13 +38,13 @@ const DRAIN: Duration = Duration::from_secs(45);
 
 /// The names that a pod of the activator is given.
 #[derive(Clone, Debug)]
-struct ActivatorIdentity {
+struct ActivatorPodNames {
     pod: String,
     address: IpAddr,
     system: String,
 }
 
-impl ActivatorIdentity {
+impl ActivatorPodNames {
     fn read() -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var(name).with_context(|| format!("{name} is not set"));
         Ok(Self {
@@ -60,7 +60,7 @@ impl ActivatorIdentity {
 struct ActivatorState {
     revisions: Arc<ServedRevisions>,
     reporter: Arc<LoadReporter>,
-    forwarder: Forwarder,
+    forwarder: HopClient,
     /// Whether the autoscaler is connected.
     is_linked: Arc<AtomicBool>,
     is_ending: Arc<AtomicBool>,
@@ -68,13 +68,13 @@ struct ActivatorState {
 
 /// Plays an activator until it is told to end.
 pub async fn run() -> anyhow::Result<()> {
-    let identity = ActivatorIdentity::read()?;
+    let identity = ActivatorPodNames::read()?;
     let client = Client::try_default().await.context("the activator runs in a pod of a cluster")?;
     let (frames, waiting) = mpsc::channel::<Bytes>(FRAMES_WAITING_MAX);
     let state = ActivatorState {
         revisions: ServedRevisions::new(identity.address),
         reporter: LoadReporter::new(&identity.pod, frames),
-        forwarder: Forwarder::new(),
+        forwarder: HopClient::new(),
         is_linked: Arc::default(),
         is_ending: Arc::default(),
     };
@@ -103,7 +103,7 @@ pub async fn run() -> anyhow::Result<()> {
 }
 
 impl ActivatorState {
-    async fn answer(self, request: Request<Incoming>) -> Response<AnswerBody> {
+    async fn answer(self, request: Request<Incoming>) -> Response<StandInBody> {
         let health = match (self.is_ending.load(Ordering::Relaxed), self.is_linked.load(Ordering::Relaxed)) {
             (true, _) => Err("received SIGTERM from kubelet"),
             (false, false) => Err("connection has not yet been established"),

@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use super::request_gate::{ProbeAnswer, text};
 
 /// The body of an answer, whatever it comes from.
-pub(super) type AnswerBody = UnsyncBoxBody<Bytes, hyper::Error>;
+pub(super) type StandInBody = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// Headers that end at a hop (RFC 9110 §7.6.1).
 const HOP_BY_HOP: [HeaderName; 7] = [
@@ -41,12 +41,12 @@ pub(super) const REVISION_HEADER: &str = "knative-serving-revision";
 pub(super) const NAMESPACE_HEADER: &str = "knative-serving-namespace";
 
 /// A body that keeps something alive until it has been read, or is given up.
-pub(super) struct GuardedBody<Guard> {
+pub(super) struct KeptBody<Guard> {
     body: Incoming,
     _guard: Guard,
 }
 
-impl<Guard: Unpin> Body for GuardedBody<Guard> {
+impl<Guard: Unpin> Body for KeptBody<Guard> {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -68,12 +68,12 @@ impl<Guard: Unpin> Body for GuardedBody<Guard> {
 
 /// Requests to the next hop, over connections that are kept.
 #[derive(Clone)]
-pub(super) struct Forwarder {
+pub(super) struct HopClient {
     http1: Client<HttpConnector, Incoming>,
     h2c: Client<HttpConnector, Incoming>,
 }
 
-impl Forwarder {
+impl HopClient {
     pub(super) fn new() -> Self {
         let client = |is_h2c| {
             let mut connector = HttpConnector::new();
@@ -93,7 +93,7 @@ impl Forwarder {
         to: SocketAddr,
         speaks_h2c: bool,
         guard: Guard,
-    ) -> Response<AnswerBody>
+    ) -> Response<StandInBody>
     where
         Guard: Unpin + Send + 'static,
     {
@@ -112,7 +112,7 @@ impl Forwarder {
         match client.request(request).await {
             Ok(mut response) => {
                 end_hop(response.headers_mut());
-                response.map(|body| GuardedBody { body, _guard: guard }.boxed_unsync())
+                response.map(|body| KeptBody { body, _guard: guard }.boxed_unsync())
             }
             Err(error) => plain(StatusCode::BAD_GATEWAY, format!("{error}\n")),
         }
@@ -140,7 +140,7 @@ pub(super) fn set(headers: &mut HeaderMap, name: &'static str, value: &str) {
 }
 
 /// An answer of the proxy's own.
-pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<AnswerBody> {
+pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<StandInBody> {
     let body = Full::new(body.into()).map_err(|never| match never {});
     let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = status;
@@ -148,7 +148,7 @@ pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Answ
 }
 
 /// An answer to a probe.
-pub(super) fn probed(answer: ProbeAnswer) -> Response<AnswerBody> {
+pub(super) fn probed(answer: ProbeAnswer) -> Response<StandInBody> {
     let mut response = plain(answer.status, answer.body);
     if let Some(hash) = answer.hash {
         response.headers_mut().insert("k-network-hash", hash);
@@ -160,7 +160,7 @@ pub(super) fn probed(answer: ProbeAnswer) -> Response<AnswerBody> {
 pub(super) async fn serve<Answer, Answering>(port: u16, answer: Answer) -> anyhow::Result<()>
 where
     Answer: Fn(Request<Incoming>) -> Answering + Clone + Send + 'static,
-    Answering: Future<Output = Response<AnswerBody>> + Send + 'static,
+    Answering: Future<Output = Response<StandInBody>> + Send + 'static,
 {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?;
     loop {

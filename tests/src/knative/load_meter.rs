@@ -19,7 +19,7 @@ pub(super) struct PeriodLoad {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Series {
+struct RequestSeries {
     in_flight: u32,
     /// Seconds that requests have spent in flight in this period.
     spent: f64,
@@ -28,17 +28,22 @@ struct Series {
 
 /// Counts the requests of one revision, or of one pod.
 #[derive(Debug)]
-pub(super) struct LoadMeter {
+pub(super) struct PeriodMeter {
     period_begun: Duration,
     changed: Duration,
-    all: Series,
-    proxied: Series,
+    all: RequestSeries,
+    proxied: RequestSeries,
 }
 
-impl LoadMeter {
+impl PeriodMeter {
     /// A meter whose first period begins now.
     pub(super) fn new(now: Duration) -> Self {
-        Self { period_begun: now, changed: now, all: Series::default(), proxied: Series::default() }
+        Self {
+            period_begun: now,
+            changed: now,
+            all: RequestSeries::default(),
+            proxied: RequestSeries::default(),
+        }
     }
 
     pub(super) fn arrived(&mut self, origin: RequestOrigin, now: Duration) {
@@ -65,7 +70,7 @@ impl LoadMeter {
     pub(super) fn report(&mut self, now: Duration) -> PeriodLoad {
         self.pass(now);
         let seconds = now.saturating_sub(self.period_begun).as_secs_f64();
-        let mean = |series: Series| if seconds > 0.0 { series.spent / seconds } else { 0.0 };
+        let mean = |series: RequestSeries| if seconds > 0.0 { series.spent / seconds } else { 0.0 };
         let load = PeriodLoad {
             concurrency: mean(self.all),
             proxied_concurrency: mean(self.proxied),
@@ -80,7 +85,7 @@ impl LoadMeter {
         load
     }
 
-    fn series(&mut self, origin: RequestOrigin) -> impl Iterator<Item = &mut Series> {
+    fn series(&mut self, origin: RequestOrigin) -> impl Iterator<Item = &mut RequestSeries> {
         let proxied = (origin == RequestOrigin::Activator).then_some(&mut self.proxied);
         std::iter::once(&mut self.all).chain(proxied)
     }
@@ -97,14 +102,14 @@ impl LoadMeter {
 /// The loads of a revision at an activator: the first request is told at once, and is not told twice.
 #[derive(Debug)]
 pub(super) struct PushedLoad {
-    pub(super) meter: LoadMeter,
+    pub(super) meter: PeriodMeter,
     is_first_told: bool,
 }
 
 impl PushedLoad {
     /// Begun by the first request, for which the load {1, 1} goes out at once.
     pub(super) fn new(now: Duration) -> Self {
-        Self { meter: LoadMeter::new(now), is_first_told: true }
+        Self { meter: PeriodMeter::new(now), is_first_told: true }
     }
 
     /// The load of the period, and whether the revision is still of interest.
@@ -129,7 +134,7 @@ mod tests {
 
     #[test]
     fn concurrency_is_a_mean_over_time() {
-        let mut meter = LoadMeter::new(at(0));
+        let mut meter = PeriodMeter::new(at(0));
         meter.arrived(RequestOrigin::Client, at(0));
         meter.arrived(RequestOrigin::Activator, at(500));
         let load = meter.report(at(1_000));

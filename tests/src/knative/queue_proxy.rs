@@ -19,15 +19,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::forwarding::{
-    AnswerBody, Forwarder, NAMESPACE_HEADER, ORIGINAL_HOST, PROXY_REQUEST, REVISION_HEADER, plain, probed,
+    HopClient, NAMESPACE_HEADER, ORIGINAL_HOST, PROXY_REQUEST, REVISION_HEADER, StandInBody, plain, probed,
     serve, set,
 };
 use super::keys;
-use super::load_meter::{LoadMeter, PeriodLoad, RequestOrigin};
+use super::load_meter::{PeriodLoad, PeriodMeter, RequestOrigin};
 use super::request_gate::{ProbeAnswer, QueueGate, queue_gate, text};
 use super::stat_bytes::PushedStat;
 use crate::bench::clock;
-use proxy_settings::QueueProxySettings;
+use proxy_settings::ControllerEnvironment;
 
 /// The port at which kubelet's hooks wait for the drain.
 const ADMIN_PORT: u16 = 8022;
@@ -40,10 +40,10 @@ const QUEUE_PER_SLOT: usize = 10;
 
 /// The parts of the queue-proxy that every request needs.
 struct QueueProxyState {
-    settings: QueueProxySettings,
-    forwarder: Forwarder,
+    settings: ControllerEnvironment,
+    forwarder: HopClient,
     begun: Duration,
-    meter: Mutex<LoadMeter>,
+    meter: Mutex<PeriodMeter>,
     /// The load of the last whole period.
     reported: Mutex<PeriodLoad>,
     /// Room in the app; `None` without a limit.
@@ -55,12 +55,12 @@ struct QueueProxyState {
 
 /// Plays a queue-proxy until it has drained.
 pub async fn run() -> anyhow::Result<()> {
-    let settings = QueueProxySettings::read(|name| std::env::var(name).ok())?;
+    let settings = ControllerEnvironment::read(|name| std::env::var(name).ok())?;
     let now = clock::now();
     let state = Arc::new(QueueProxyState {
-        forwarder: Forwarder::new(),
+        forwarder: HopClient::new(),
         begun: now,
-        meter: Mutex::new(LoadMeter::new(now)),
+        meter: Mutex::new(PeriodMeter::new(now)),
         reported: Mutex::default(),
         slots: (settings.limit > 0).then(|| Arc::new(Semaphore::new(settings.limit))),
         waiting: AtomicUsize::new(0),
@@ -96,7 +96,7 @@ pub async fn run() -> anyhow::Result<()> {
 }
 
 impl QueueProxyState {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<AnswerBody> {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<StandInBody> {
         match queue_gate(request.headers(), self.is_draining.load(Ordering::Relaxed)) {
             QueueGate::Answer(answer) => probed(answer),
             QueueGate::AskApp => {
@@ -109,10 +109,10 @@ impl QueueProxyState {
         }
     }
 
-    async fn pass(self: Arc<Self>, mut request: Request<Incoming>) -> Response<AnswerBody> {
+    async fn pass(self: Arc<Self>, mut request: Request<Incoming>) -> Response<StandInBody> {
         let is_proxied = text(request.headers(), PROXY_REQUEST) == "activator";
         let origin = if is_proxied { RequestOrigin::Activator } else { RequestOrigin::Client };
-        let counted = CountedRequest::new(&self, origin);
+        let counted = RequestInApp::new(&self, origin);
         let handled = async {
             let Ok(slot) = self.slot().await else {
                 return plain(StatusCode::SERVICE_UNAVAILABLE, "pending request queue full\n");
@@ -164,7 +164,7 @@ impl QueueProxyState {
     }
 
     /// The page that an autoscaler scrapes: one bare stat.
-    fn load_page(&self) -> Response<AnswerBody> {
+    fn load_page(&self) -> Response<StandInBody> {
         let load = *self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let stat = PushedStat {
             pod_name: self.settings.pod.clone(),
@@ -195,12 +195,12 @@ fn for_the_app(headers: &mut HeaderMap) {
 struct QueueIsFull;
 
 /// A request that is load until this is dropped.
-struct CountedRequest {
+struct RequestInApp {
     state: Arc<QueueProxyState>,
     origin: RequestOrigin,
 }
 
-impl CountedRequest {
+impl RequestInApp {
     fn new(state: &Arc<QueueProxyState>, origin: RequestOrigin) -> Self {
         let now = clock::now();
         *state.last_request.lock().unwrap_or_else(PoisonError::into_inner) = now;
@@ -209,7 +209,7 @@ impl CountedRequest {
     }
 }
 
-impl Drop for CountedRequest {
+impl Drop for RequestInApp {
     fn drop(&mut self) {
         let mut meter = self.state.meter.lock().unwrap_or_else(PoisonError::into_inner);
         meter.ended(self.origin, clock::now());

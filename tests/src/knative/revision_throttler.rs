@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 pub(super) struct RevisionThrottler {
     /// The most requests in a pod; 0 means no limit.
     limit: u32,
-    pods: Mutex<ThrottledPods>,
+    pods: Mutex<AssignedPods>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct ThrottledPods {
+struct AssignedPods {
     assigned: Vec<IpAddr>,
     in_flight: BTreeMap<IpAddr, u32>,
 }
@@ -51,7 +51,7 @@ impl RevisionThrottler {
 
     fn take(&self) -> Option<IpAddr> {
         let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        let ThrottledPods { assigned, in_flight } = &mut *pods;
+        let AssignedPods { assigned, in_flight } = &mut *pods;
         let held = |pod: &IpAddr| in_flight.get(pod).copied().unwrap_or_default();
         let free = assigned.iter().filter(|pod| self.limit == 0 || held(pod) < self.limit);
         let pod = *free.min_by_key(|pod| held(pod))?;

@@ -20,7 +20,7 @@ enum StepPace {
 
 /// Since when each write is missing.
 #[derive(Debug, Default)]
-pub(super) struct WritePace {
+pub(super) struct ControllerPace {
     missing_since: BTreeMap<(ControllerStep, ObjectId), Duration>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct DueWrites {
     pub(super) next: Option<Duration>,
 }
 
-impl WritePace {
+impl ControllerPace {
     /// Of all writes that are missing, those that are due. `now` is any monotonic time.
     pub(super) fn due(
         &mut self,
@@ -97,7 +97,7 @@ mod tests {
             "data": {"endpoints": "500ms", "services": "still"},
         });
         known.put(ObjectId::of(PlayedKind::ConfigMap, &map), map);
-        let mut pace = WritePace::default();
+        let mut pace = ControllerPace::default();
         let mut at = |milliseconds| {
             let missing =
                 [ControllerStep::Endpoints, ControllerStep::Services, ControllerStep::Statuses].map(write);
@@ -116,7 +116,7 @@ mod tests {
         let map =
             json!({"metadata": {"namespace": "system", "name": CONFIG_MAP}, "data": {"endpoints": "500ms"}});
         known.put(ObjectId::of(PlayedKind::ConfigMap, &map), map);
-        let mut pace = WritePace::default();
+        let mut pace = ControllerPace::default();
         let missing = || vec![write(ControllerStep::Endpoints)];
         let at = Duration::from_millis;
         pace.due(missing(), &known, "system", at(0));

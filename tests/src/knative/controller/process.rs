@@ -13,7 +13,7 @@ use kube::{Api, Client};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::pace::WritePace;
+use super::pace::ControllerPace;
 use super::plan;
 use super::planned_write::{PlannedWrite, WriteForm};
 use crate::bench::clock;
@@ -45,7 +45,7 @@ pub async fn run() -> anyhow::Result<()> {
         tokio::spawn(watch(client.clone(), kind, news.clone()));
     }
     drop(news);
-    let (mut known, mut pace) = (KnownObjects::default(), WritePace::default());
+    let (mut known, mut pace) = (KnownObjects::default(), ControllerPace::default());
     let mut whole = BTreeSet::new();
     let mut next = None;
     loop {

@@ -8,7 +8,7 @@ use super::app_probe::AppProbe;
 
 /// The settings of a queue-proxy.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct QueueProxySettings {
+pub(super) struct ControllerEnvironment {
     pub(super) port: u16,
     pub(super) user_port: u16,
     /// The most requests in the app at once; 0 means no limit.
@@ -18,7 +18,7 @@ pub(super) struct QueueProxySettings {
     pub(super) probe: AppProbe,
 }
 
-impl QueueProxySettings {
+impl ControllerEnvironment {
     pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
         let text = |name: &str| variable(name).with_context(|| format!("{name} is not set"));
         let number = |name: &str| -> anyhow::Result<u64> {
@@ -50,7 +50,7 @@ mod tests {
             ("SERVING_READINESS_PROBE", r#"{"tcpSocket": {"host": "127.0.0.1", "port": 8080}}"#),
         ];
         let read = |left_out: &str| {
-            QueueProxySettings::read(|name| {
+            ControllerEnvironment::read(|name| {
                 let found = known.iter().find(|(known, _)| *known == name && *known != left_out)?;
                 Some(found.1.to_owned())
             })
