@@ -46,9 +46,9 @@ async fn install(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     ebb(&[&place[..], more, arguments].concat()).await
 }
 
-/// Lets every user into a temporary folder, as into `/etc`.
-fn open_to_all(folder: &Path) {
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+/// Lets users into a folder: its owner alone (0o700), or everyone, as into `/etc` (0o755).
+fn let_in(folder: &Path, mode: u32) {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
     std::fs::set_permissions(folder, mode).expect("it is ours");
 }
 
@@ -75,10 +75,12 @@ async fn units_are_written_as_systemd_wants_them_and_removed_again() {
     let manifests = folder.path().join("100% of $mine");
     std::fs::create_dir(&manifests).expect("a folder");
     std::fs::write(manifests.join("hello.yaml"), Service::new("hello").yaml()).expect("writing");
+    let_in(&manifests, 0o700);
     let arguments = ["--system", "-f", &manifests.to_string_lossy()];
     let (code, _, stderr) = install(folder.path(), &arguments).await;
     assert!(code == 2 && stderr.contains("cannot be read by the service"), "{code}: {stderr}");
-    open_to_all(folder.path());
+    let_in(&manifests, 0o755);
+    let_in(folder.path(), 0o755);
     let manifests = manifests.to_string_lossy().into_owned();
     for (manager, command, more) in [
         ("--user", "systemctl --user enable --now ebb.socket ebb.service", &[][..]),
