@@ -99,16 +99,22 @@ impl Tab {
 
     /// The value of an expression of JavaScript, awaited if it is a promise.
     pub async fn value(&mut self, expression: &str) -> Value {
-        let asked = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
-        let mut answer = self.tell("Runtime.evaluate", asked).await;
-        assert!(answer["exceptionDetails"].is_null(), "{expression}: {}", answer["exceptionDetails"]);
-        answer["result"]["value"].take()
+        let value = self.evaluated(expression).await;
+        value.unwrap_or_else(|exception| panic!("{expression}: {exception}"))
     }
 
-    /// Waits until an expression is true.
+    /// The same; the exception if the expression has no value.
+    async fn evaluated(&mut self, expression: &str) -> Result<Value, Value> {
+        let asked = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
+        let mut answer = self.tell("Runtime.evaluate", asked).await;
+        let exception = answer["exceptionDetails"].take();
+        if exception.is_null() { Ok(answer["result"]["value"].take()) } else { Err(exception) }
+    }
+
+    /// Waits until an expression is true. One that speaks of what is not there yet is not true yet.
     pub async fn until(&mut self, expression: &str) {
         let seen = async {
-            while self.value(expression).await != json!(true) {
+            while self.evaluated(expression).await != Ok(json!(true)) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };

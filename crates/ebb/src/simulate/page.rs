@@ -94,10 +94,10 @@ impl ReportPage<'_> {
             }
             above.push_str("</tr>");
         }
-        above.push_str("\n</tbody></table></div>");
+        above.push_str("\n</tbody></table></div>\n<h2>Counts of pods</h2>");
         let mut below = String::new();
         for text in &self.texts {
-            let _ = writeln!(below, "<pre>{}</pre>", escaped_for_markup(text.trim()));
+            let _ = writeln!(below, "<pre tabindex=\"0\">{}</pre>", escaped_for_markup(text.trim()));
         }
         let numbers = serde_json::to_string(&self.charts).expect("numbers are plain data");
         ChartReport { title: "ebb simulate", above: &above, below: &below, numbers: &numbers }.file()
@@ -128,7 +128,7 @@ mod tests {
         for expected in [
             "<th scope=\"col\">VARIANT</th>",
             "<td>target=&lt;5&gt;</td><td>hello</td><td class=\"number\">1-8</td>",
-            "<pre>a &amp; b</pre>",
+            "<pre tabindex=\"0\">a &amp; b</pre>",
             "{\"length_ms\":120000,\"services\":[{\"name\":\"default/service/hello\",\"variants\":[",
             "\"changes\":[[0,1,\"as written needs 1\"],[60000,8,\"as written needs 8\"]],\"changes_left_out\":0}",
             "{\"title\":\"target=\\u003c5>\",\"counts\":[2,2,",
