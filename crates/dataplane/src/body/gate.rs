@@ -23,17 +23,17 @@ struct GateState {
 }
 
 impl Gate {
-    /// A gate that opens when an HTTP/1.1 peer answers the request with these extensions by `100 Continue`.
-    /// HTTP/2 does not show us these.
-    pub fn opened_by_continue(request: &mut Extensions) -> Self {
+    /// A gate that opens when an HTTP/1.1 peer sends `100 Continue` for the request with these extensions.
+    /// HTTP/2 does not show us such answers.
+    pub fn opened_by_continue(extensions: &mut Extensions) -> Self {
         let gate = Self::default();
-        request.insert(gate.clone());
+        extensions.insert(gate.clone());
         gate
     }
 
-    /// The peer said `100 Continue` to the request with these extensions.
-    pub(crate) fn open_of(request: &Extensions) {
-        if let Some(gate) = request.get::<Self>() {
+    /// Opens the gate of the request with these extensions: the peer has sent `100 Continue` for it.
+    pub(crate) fn open_of(extensions: &Extensions) {
+        if let Some(gate) = extensions.get::<Self>() {
             gate.open();
         }
     }
