@@ -31,22 +31,23 @@ impl ForwardingTerms {
         let protocol = Protocol::of(request.version());
         let offered = request.body_mut().take_upgrade();
         let mut upgrade = None;
-        let headers = request.fields_mut().of_hops_mut();
-        if headers.is_none() {
-            end_hop(request.fields_mut());
-        } else if let Some(headers) = headers.filter(|headers| has_hop_by_hop(headers)) {
-            let token = match protocol {
-                Protocol::Http1 => connection_asks_to_upgrade(headers),
-                Protocol::Http2 => None,
-            };
-            remove_hop_by_hop(headers);
-            // What the client did not offer in a way that can be taken, such as beside a body, is not offered
-            // to the app.
-            if let (Some(token), Some(offered)) = (token, offered) {
-                headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-                headers.insert(UPGRADE, token.clone());
-                upgrade = Some(offered.offering(token));
+        match request.fields_mut().of_hops_mut() {
+            None => end_hop(request.fields_mut()),
+            Some(headers) if has_hop_by_hop(headers) => {
+                let token = match protocol {
+                    Protocol::Http1 => connection_asks_to_upgrade(headers),
+                    Protocol::Http2 => None,
+                };
+                remove_hop_by_hop(headers);
+                // An upgrade that the client did not offer in a way that can be taken, such as beside a body,
+                // is not offered to the app.
+                if let (Some(token), Some(offered)) = (token, offered) {
+                    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+                    headers.insert(UPGRADE, token.clone());
+                    upgrade = Some(offered.offering(token));
+                }
             }
+            Some(_) => {}
         }
         Self { protocol, upgrade }
     }
