@@ -9,11 +9,16 @@ use std::net::IpAddr;
 /// The entry of a revision that is reached by address.
 const OF_ADDRESSES: &str = "127.0.0.1";
 
+/// As long as a name of DNS may be (RFC 1035 §2.3.4). No wildcard means a longer one: each dot of a host costs
+/// a look-up of all that follows it, so a host as long as a head may be would keep a worker busy for seconds.
+const NAME_BYTES_MAX: usize = 255;
+
 /// The entries that may stand for a host (lower case, without port), the nearest first.
 pub(crate) fn stand_ins(host: &str) -> impl Iterator<Item = String> + '_ {
     let is_address = host.is_empty() || is_address(host);
     let of_addresses = is_address.then(|| OF_ADDRESSES.to_owned());
-    let dots = host.match_indices('.').filter(move |_| !is_address);
+    let is_name = !is_address && host.len() <= NAME_BYTES_MAX;
+    let dots = host.match_indices('.').filter(move |_| is_name);
     let wildcards = dots.map(move |(dot, _)| format!("*{}", &host[dot..]));
     wildcards.chain(of_addresses)
 }
@@ -37,6 +42,14 @@ mod tests {
             ("[2001:db8::1]", &[OF_ADDRESSES][..]),
         ] {
             assert_eq!(stand_ins(host).collect::<Vec<_>>(), expected, "{host:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_too_long_for_a_name_has_no_wildcards() {
+        for (dots, expected) in [(127, 127), (128, 0)] {
+            let host = ".a".repeat(dots);
+            assert_eq!(stand_ins(&host).count(), expected, "{} bytes", host.len());
         }
     }
 }
