@@ -55,7 +55,8 @@ impl CallerLog {
 }
 
 fn forwarded_for(fields: &Fields) -> Option<IpAddr> {
-    let first = std::str::from_utf8(fields.first(&FORWARDED_FOR)?).ok()?.split(',').next()?;
+    let value = fields.of_hops()?.get(FORWARDED_FOR)?.as_bytes();
+    let first = std::str::from_utf8(value).ok()?.split(',').next()?;
     first.trim().trim_matches(['[', ']']).parse().ok()
 }
 
