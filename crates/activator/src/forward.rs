@@ -19,7 +19,7 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use runtime::Clock;
 use throttling::{RequestRefusal, UnmeasuredChoice};
-use vocabulary::{Routing, Slice, Timestamp};
+use vocabulary::{Routing, Slice, Timestamp, WaitingPage};
 
 use crate::outgoing::{PodAttempt, RepeatableRequest, Way};
 use crate::shared_revision::{RequestSeat, SharedRevision};
@@ -48,8 +48,9 @@ pub(crate) struct RequestForwarder<'a> {
     /// The span of the request, until its answer begins; `None` for requests without a trace.
     pub(crate) span: &'a mut Option<Box<Span>>,
     pub(crate) has_waited: bool,
-    /// Whether a page is shown in the place of a long wait: a browser asks, and the revision has one.
-    pub(crate) shows_page: bool,
+    /// The page that is shown in the place of a long wait: the revision's, as it was when the request came, if
+    /// a browser asks for a page; [`WaitingPage::Off`] for every other request.
+    pub(crate) waiting_page: WaitingPage,
     pub(crate) app_refusals: AppRefusals,
     pub(crate) stream_refusals: StreamRefusals,
 }
@@ -253,17 +254,17 @@ impl RequestForwarder<'_> {
             span.event_about("waiting", Some(&self.revision.waits_for()));
             span.note("ebb.cold_start", !self.revision.has_ready_pod());
         }
-        if self.shows_page {
+        if self.waiting_page == WaitingPage::Off {
+            match self.timers.limit(seat.granted()).await {
+                Ok(granted) => granted.map_err(|refused| self.refusal(refused))?,
+                Err(expired) => return Err(self.no_ready_pod(expired)),
+            }
+        } else {
             let clock = self.clock;
             // Cancel-safe: the place in the queue is the seat's.
             tokio::select! {
                 granted = seat.granted() => granted.map_err(|refused| self.refusal(refused))?,
                 () = clock.sleep_until(self.arrived + PATIENCE) => return Ok(TurnEnd::PageIsDue),
-            }
-        } else {
-            match self.timers.limit(seat.granted()).await {
-                Ok(granted) => granted.map_err(|refused| self.refusal(refused))?,
-                Err(expired) => return Err(self.no_ready_pod(expired)),
             }
         }
         if let Some(span) = self.span {
@@ -276,8 +277,7 @@ impl RequestForwarder<'_> {
     /// Shows the page. The place in the queue is kept until a pod takes its turn, unless another one is.
     fn answer_with_page(self, mut seat: RequestSeat) -> Response<AnswerBody> {
         let revision = Arc::clone(&self.revision);
-        let page = revision.settings().waiting_page.clone();
-        let answer = waiting_page::answer(&page, &revision.name, &revision.waits_for());
+        let answer = waiting_page::answer(&self.waiting_page, &revision.name, &revision.waits_for());
         revision.showed_page();
         if let Some(kept) = revision.kept_place.take() {
             let mut timers = self.timers;
@@ -289,7 +289,7 @@ impl RequestForwarder<'_> {
                 drop((seat, kept));
             });
         }
-        // Every page ends with a body; without one the request would have waited.
+        // A request without a page waits until its turn, and does not come here.
         let response = answer.unwrap_or_else(|| Response::new(Body::empty()));
         if let Some(mut span) = self.span.take() {
             span.answered(response.status());

@@ -158,6 +158,7 @@ impl ActivatorStack {
         let settings = revision.settings();
         let shows_page =
             settings.waiting_page != WaitingPage::Off && is_navigation(request.method(), request.fields());
+        let waiting_page = if shows_page { settings.waiting_page.clone() } else { WaitingPage::Off };
         let measure = if settings.ignores(request.fields()) {
             RequestMeasure::Unmeasured(kind)
         } else {
@@ -189,7 +190,7 @@ impl ActivatorStack {
             measure,
             span,
             has_waited: false,
-            shows_page,
+            waiting_page,
             app_refusals: AppRefusals::none(SecondAttempt::AtOnce),
             stream_refusals: StreamRefusals::default(),
         }
