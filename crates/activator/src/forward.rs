@@ -261,8 +261,9 @@ impl RequestForwarder<'_> {
             }
         } else {
             let clock = self.clock;
-            // Cancel-safe: the place in the queue is the seat's.
+            // Cancel-safe: the place in the queue is the seat's. A turn that has come wins over the page.
             tokio::select! {
+                biased;
                 granted = seat.granted() => granted.map_err(|refused| self.refusal(refused))?,
                 () = clock.sleep_until(self.arrived + PATIENCE) => return Ok(TurnEnd::PageIsDue),
             }
