@@ -82,7 +82,8 @@ impl FieldLines {
 
     /// How many headers there are.
     pub(super) fn count(&self) -> usize {
-        usize::from(self.seen.count) + self.added.len()
+        let gone = self.seen.dropped.iter().filter(|dropped| self.is_hop_over && !dropped.is_empty());
+        usize::from(self.seen.count) - gone.count() + self.added.len()
     }
 
     /// The lines that are left out where lines are written are no headers any more.
