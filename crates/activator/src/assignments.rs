@@ -139,7 +139,7 @@ impl Assignments {
         self.known.lock().next_words(link, now)
     }
 
-    /// Adds to a word about a second who called lately.
+    /// Adds the latest callers of each revision to a word about the load of a second.
     pub(crate) fn name_callers(&self, word: &mut ActivatorWord) {
         let ActivatorWord::Loads { loads, .. } = word else { return };
         let (now, known) = (self.context.clock.now(), self.known.lock());

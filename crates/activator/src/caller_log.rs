@@ -11,9 +11,9 @@ use http::header::{HeaderName, USER_AGENT};
 use parking_lot::Mutex;
 use vocabulary::{Caller, Timestamp};
 
-/// How often a request is looked at.
+/// How long after a request was looked at the next one is.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
-/// For how long a caller is told of: a second is told of once it has ended.
+/// For how long after its request a caller is named: the word about a second is sent once it has ended.
 const TOLD_FOR: Duration = Duration::from_secs(2);
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -22,12 +22,14 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) struct CallerLog {
     /// When a request is looked at next, in nanoseconds of the activator's clock.
     sample_at: AtomicU64,
+    /// Each caller once, with the time of its last request that was looked at.
     seen: Mutex<Vec<(Timestamp, Caller)>>,
 }
 
 impl CallerLog {
-    /// A request with these headers came then. Of one that came through proxies the address is the first
-    /// that they name, if they are trusted.
+    /// Notes the sender of a request with these headers that came at `now`, unless another one was looked at
+    /// just before. The sender's address is the first that `X-Forwarded-For` names if `peer`, the other end
+    /// of the connection, is trusted to set it, and else that of `peer`.
     pub(crate) fn note(&self, now: Timestamp, fields: &Fields, peer: IpAddr, trusts: impl FnOnce() -> bool) {
         if now.as_nanos() < self.sample_at.load(Ordering::Relaxed) {
             return;
@@ -46,7 +48,7 @@ impl CallerLog {
         seen.truncate(Caller::NAMED_MAX);
     }
 
-    /// Those of the last two seconds.
+    /// The callers of the last two seconds, the latest first.
     pub(crate) fn lately(&self, now: Timestamp) -> Vec<Caller> {
         let seen = self.seen.lock();
         let lately = seen.iter().filter(|(at, _)| now.saturating_since(*at) <= TOLD_FOR);
@@ -60,7 +62,7 @@ fn forwarded_for(fields: &Fields) -> Option<IpAddr> {
     first.trim().trim_matches(['[', ']']).parse().ok()
 }
 
-/// What people can read of it.
+/// The beginning of a `User-Agent`, with `?` for each byte that people cannot read.
 fn beginning(agent: &[u8]) -> String {
     let visible = agent.iter().take(Caller::AGENT_BYTES_MAX).map(|&byte| match byte {
         b' '..=b'~' => char::from(byte),

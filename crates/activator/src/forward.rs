@@ -275,7 +275,8 @@ impl RequestForwarder<'_> {
         Ok(TurnEnd::Granted)
     }
 
-    /// Shows the page. The place in the queue is kept until a pod takes its turn, unless another one is.
+    /// Answers a browser with the page. The place of its request in the queue is kept until its turn, unless
+    /// the place of an earlier request is kept already.
     fn answer_with_page(self, mut seat: RequestSeat) -> Response<AnswerBody> {
         let revision = Arc::clone(&self.revision);
         let answer = waiting_page::answer(&self.waiting_page, &revision.name, &revision.waits_for());

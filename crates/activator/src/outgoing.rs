@@ -86,7 +86,7 @@ impl RepeatableRequest {
             is_expecting = headers.remove(EXPECT).is_some();
         }
         if !is_trusted && connection.is_encrypted() {
-            // Of what is said of the way here, `Forwarded` is built.
+            // In the map, because `set_forwarded_for` builds `Forwarded` from what it finds there.
             head.fields.map_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
         }
         set_forwarded_for(&mut head.fields, connection.forwarded_for());

@@ -49,9 +49,10 @@ impl From<FieldLines> for Fields {
 }
 
 impl Fields {
-    /// The fields whose lines begin at `begin` in `bytes`, of a head at its beginning, and where the head
-    /// ends. `note` is told of each. `None` if the end of the head is missing, or if another reader has to
-    /// look at it: one of the lines is written in another way than ours, or there are more than so many.
+    /// The fields of the head at the beginning of `bytes`, whose lines begin at `begin`, and where the head
+    /// ends. `note` is called with each field and its value. `None` if the end of the head is missing, or if
+    /// another reader has to look at it: one of the lines is written in another way than ours, or there are
+    /// more than `count_max`.
     pub(crate) fn read(
         bytes: &Bytes,
         begin: usize,

@@ -112,7 +112,8 @@ impl Health {
             return;
         }
         if self.state.get() != state {
-            // Every pod drains once, and whoever scales it says so; a state that the app has given is news.
+            // Every pod drains once, and the program that scales it tells of that. The other states come from
+            // the app and are news.
             if state == PodState::Draining {
                 debug!("the pod is draining");
             } else if detail.is_empty() {

@@ -18,7 +18,8 @@ pub struct DescriptorLimit {
 }
 
 impl DescriptorLimit {
-    /// Logs that the limit was raised, if it was. Programs that start with every pod do not.
+    /// Logs that the limit was raised, if it was. Programs that start with every pod do not call this: the
+    /// line would be in the log of each pod.
     #[must_use]
     pub fn told(self) -> Self {
         let Self { found, present } = self;

@@ -49,9 +49,10 @@ struct SeenFields {
 }
 
 impl FieldLines {
-    /// The lines that begin at `begin` in `bytes`, of a head at its beginning, and whether all of them pass.
-    /// `note` is told of each. `None` if the end of the head is missing, if one of the lines is written in
-    /// another way than ours, or if there are too many: another reader has to look at them.
+    /// The lines of the head at the beginning of `bytes`, which begin at `begin`, and whether each of them
+    /// passes or is left out. `note` is called with each field and its value. `None` if the end of the head
+    /// is missing, if one of the lines is written in another way than ours, or if there are more than
+    /// `count_max`: another reader has to look at them.
     pub(super) fn read(
         bytes: &Bytes,
         begin: usize,

@@ -1,7 +1,7 @@
 //! Which names of fields does a proxy look at?
 
-/// The part that a field plays for a proxy, by its name. A name that is told by its length and its letters,
-/// for each of the few dozen that count: a name in a head is compared with one of them at most, or with none.
+/// The part that a field plays for a proxy, by its name. Names are told apart by their length first, so that
+/// a name in a head is compared with few of those that count, and mostly with none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldName {
     /// No proxy looks at it: the field passes.

@@ -78,14 +78,15 @@ pub fn write_request<B>(request: &Request<B>, size: BodySize, out: &mut Vec<u8>)
 /// What the headers of a request say of the length of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnnouncedLength {
+    /// There is no `Content-Length`.
     Unsaid,
-    /// What is said is no number.
+    /// There is a `Content-Length`, and it is no number.
     Nonsense,
     Bytes(u64),
 }
 
-/// Writes the headers of a request, and says what they say of its length. Whether the body is chunked is for
-/// the caller to say.
+/// Writes the headers of a request except `Transfer-Encoding`, which the caller writes if the body is
+/// chunked. Returns what the headers say of the length of the body.
 fn write_request_fields(fields: &Fields, out: &mut Vec<u8>) -> AnnouncedLength {
     if let Some(lines) = fields.lines() {
         lines.write(out);

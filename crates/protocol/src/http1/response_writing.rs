@@ -85,6 +85,7 @@ pub fn write_response(
 struct SaidOfResponse {
     length: Option<u64>,
     is_dated: bool,
+    /// What the response's own `Connection` asks for.
     own: ConnectionOptions,
 }
 

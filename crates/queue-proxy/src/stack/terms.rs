@@ -31,7 +31,7 @@ pub(super) struct RequestTerms {
 
 impl RequestTerms {
     pub(super) fn of(request: &Request<Body>, sender: RequestSender, ignored: &IgnoredUserAgents) -> Self {
-        // What only a hop may say.
+        // The headers that count only if a hop has sent the request.
         let of_hop = request.fields().of_hops().filter(|_| sender == RequestSender::Hop);
         let says = |name| of_hop.and_then(|headers| headers.get(name));
         let is_proxied = says(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
