@@ -29,10 +29,13 @@ const AUTOSCALER: ProgramManifest = ProgramManifest {
     manifest: include_str!("../../../../deploy/knative/autoscaler/rights.yaml"),
     applied_by: "kubectl apply -k deploy/knative/autoscaler",
 };
-/// The rights of a person that applies the manifests: group, resource, verb.
-const RIGHTS: [(&str, &str, &str); 5] = [
+/// The rights in the whole cluster of a person that applies the manifests: group, resource, verb.
+const CLUSTER_RIGHTS: [(&str, &str, &str); 2] = [
     ("rbac.authorization.k8s.io", "clusterroles", "create"),
     ("rbac.authorization.k8s.io", "clusterrolebindings", "create"),
+];
+/// The same person's rights in the namespace of Knative's programs.
+const SYSTEM_RIGHTS: [(&str, &str, &str); 3] = [
     ("", "serviceaccounts", "create"),
     ("apps", "deployments", "patch"),
     ("coordination.k8s.io", "leases", "get"),
@@ -135,14 +138,12 @@ async fn lease_holders(cluster: &Cluster) -> CheckFinding {
 
 /// Whether the person that runs the command may apply the manifests.
 async fn person(cluster: &Cluster, findings: &mut CheckFindings) {
-    for right in RIGHTS {
-        let (_, resource, verb) = right;
-        let what = format!("you may {verb} {resource} in {}", cluster.system);
-        findings.add(match own_rights::may(cluster, &cluster.system, right).await {
-            Ok(is_allowed) => CheckFinding::of(is_allowed, what, || {
-                format!("`{}` needs it; ask an administrator of the cluster", AUTOSCALER.applied_by)
-            }),
-            Err(error) => CheckFinding::unknown(what, error.to_string()),
+    let of_cluster = CLUSTER_RIGHTS.map(|right| (None::<&str>, right));
+    let of_system = SYSTEM_RIGHTS.map(|right| (Some(cluster.system.as_str()), right));
+    for (namespace, right) in of_cluster.into_iter().chain(of_system) {
+        let finding = own_rights::of_right(cluster, namespace, right, || {
+            format!("`{}` needs it; ask an administrator of the cluster", AUTOSCALER.applied_by)
         });
+        findings.add(finding.await);
     }
 }
