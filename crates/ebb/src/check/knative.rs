@@ -23,6 +23,9 @@ use super::own_rights;
 use super::permissions::{self, ProgramManifest};
 use crate::cluster::Cluster;
 
+/// The keys of a ConfigMap with their values; none where there is no such ConfigMap.
+type ConfigMapRead = Result<BTreeMap<String, String>, kube::Error>;
+
 /// The rights of ebb's autoscaler in this place.
 const AUTOSCALER: ProgramManifest = ProgramManifest {
     account: "ebb-autoscaler",
@@ -56,11 +59,12 @@ pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
     let webhook = deployment(cluster, "webhook").await;
     findings.add(programs::kept("webhook", "no ServerlessService can be written", &webhook));
     findings.begin("its settings");
-    for finding in settings(cluster).await {
+    let election = config_map(cluster, leases::CONFIG_MAP).await;
+    for finding in settings(cluster, &election).await {
         findings.add(finding);
     }
     findings.begin("who decides");
-    deciders(cluster, findings).await;
+    deciders(cluster, &election, findings).await;
 }
 
 /// Whether the kind is there in the version that ebb reads and writes.
@@ -76,13 +80,13 @@ async fn deployment(cluster: &Cluster, name: &str) -> Result<Option<Deployment>,
     cluster.system_api::<Deployment>().get_opt(name).await
 }
 
-async fn config_map(cluster: &Cluster, name: &str) -> Result<BTreeMap<String, String>, kube::Error> {
+async fn config_map(cluster: &Cluster, name: &str) -> ConfigMapRead {
     let found = cluster.system_api::<ConfigMap>().get_opt(name).await?;
     Ok(found.and_then(|map| map.data).unwrap_or_default())
 }
 
 /// The settings under which ebb's programs cannot stand there.
-async fn settings(cluster: &Cluster) -> [CheckFinding; 2] {
+async fn settings(cluster: &Cluster, election: &ConfigMapRead) -> [CheckFinding; 2] {
     let network = "config-network asks for nothing that ebb refuses".to_owned();
     let network = match config_map(cluster, "config-network").await {
         Err(error) => CheckFinding::unknown(network, error.to_string()),
@@ -92,15 +96,15 @@ async fn settings(cluster: &Cluster) -> [CheckFinding; 2] {
             CheckFinding::of(refusals.is_empty(), network, || refusals.join("; "))
         }
     };
-    let election = match config_map(cluster, leases::CONFIG_MAP).await {
+    let election = match election {
         Err(error) => CheckFinding::unknown(leases::SETTINGS_ARE_READ.to_owned(), error.to_string()),
-        Ok(data) => leases::of_settings(&data),
+        Ok(data) => leases::of_settings(data),
     };
     [network, election]
 }
 
 /// Which programs are whose, who holds the Leases, and whether ebb's autoscaler may do what it must.
-async fn deciders(cluster: &Cluster, findings: &mut CheckFindings) {
+async fn deciders(cluster: &Cluster, election: &ConfigMapRead, findings: &mut CheckFindings) {
     let found = (deployment(cluster, "autoscaler").await, deployment(cluster, "activator").await);
     let (autoscaler, activator) = match found {
         (Ok(autoscaler), Ok(activator)) => {
@@ -113,7 +117,7 @@ async fn deciders(cluster: &Cluster, findings: &mut CheckFindings) {
     };
     findings.add(programs::election_form(cluster.system_api::<StatefulSet>().get_opt("autoscaler").await));
     findings.add(programs::mixture(autoscaler, activator));
-    findings.add(lease_holders(cluster).await);
+    findings.add(lease_holders(cluster, election).await);
     if autoscaler.maker == Some(ProgramMaker::Ebb) {
         findings.add(permissions::of_program(cluster, AUTOSCALER).await);
     } else {
@@ -125,14 +129,14 @@ async fn deciders(cluster: &Cluster, findings: &mut CheckFindings) {
     });
 }
 
-async fn lease_holders(cluster: &Cluster) -> CheckFinding {
+async fn lease_holders(cluster: &Cluster, election: &ConfigMapRead) -> CheckFinding {
     let found = match cluster.system_api::<Lease>().list(&ListParams::default()).await {
         Err(error) => return CheckFinding::unknown(leases::EACH_IS_HELD.to_owned(), error.to_string()),
         Ok(found) => found.items,
     };
-    match config_map(cluster, leases::CONFIG_MAP).await {
+    match election {
         Err(error) => CheckFinding::unknown(leases::EACH_IS_HELD.to_owned(), error.to_string()),
-        Ok(data) => leases::of_holders(&data, &found),
+        Ok(data) => leases::of_holders(data, &found),
     }
 }
 
