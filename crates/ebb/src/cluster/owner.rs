@@ -16,12 +16,8 @@ use vocabulary::{BUCKETS_ANNOTATION, Bucket, OWNER_LEASE, ReplicaName, owner_lea
 
 use super::Cluster;
 use super::knative_leases::{LeaseHolders, holders};
+use crate::cli::{EBBS_SYSTEM, KNATIVES_SYSTEM};
 use crate::client;
-
-/// The namespace of an installation by itself, where a person names none.
-const EBBS_SYSTEM: &str = "ebb-system";
-/// The namespace of an installed Knative's programs, where a person names none.
-const KNATIVES_SYSTEM: &str = "knative-serving";
 
 /// Where each autoscaler's API listens in its pod.
 const API_PORT: u16 = 8080;
