@@ -62,14 +62,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::check::findings::CheckFindings;
-
-    fn text(finding: CheckFinding) -> String {
-        let mut findings = CheckFindings::default();
-        findings.begin("who decides");
-        findings.add(finding);
-        findings.text()
-    }
+    use crate::check::findings::tests::text_of;
 
     fn lease(name: &str, holder: &str) -> Lease {
         let lease = json!({"metadata": {"name": name}, "spec": {"holderIdentity": holder}});
@@ -86,20 +79,20 @@ mod tests {
         let first = lease("autoscaler-bucket-00-of-02", "autoscaler-a_10.0.0.1");
         let free = lease("autoscaler-bucket-01-of-02", "");
         let second = lease("autoscaler-bucket-01-of-02", "autoscaler-b_10.0.0.2");
-        let well = text(of_holders(&two, &[first.clone(), second.clone(), lease("webhook", "w")]));
+        let well = text_of(of_holders(&two, &[first.clone(), second.clone(), lease("webhook", "w")]));
         assert!(well.contains("has an autoscaler: autoscaler-a, autoscaler-b"), "{well}");
-        let wrong = text(of_holders(&two, &[first.clone(), free]));
+        let wrong = text_of(of_holders(&two, &[first.clone(), free]));
         assert!(wrong.contains("nobody holds autoscaler-bucket-01-of-02"), "{wrong}");
         let former = lease("autoscaler-bucket-00-of-01", "autoscaler-old_10.0.0.9");
-        let remark = text(of_holders(&two, &[first, second, former]));
+        let remark = text_of(of_holders(&two, &[first, second, former]));
         assert!(remark.contains("remark") && remark.contains("by autoscaler-old_10.0.0.9"), "{remark}");
     }
 
     #[test]
     fn settings_that_cannot_be_kept_are_named() {
-        assert!(text(of_settings(&map(&[]))).contains("ok "));
-        let short = text(of_settings(&map(&[("lease-duration", "5s")])));
+        assert!(text_of(of_settings(&map(&[]))).contains("ok "));
+        let short = text_of(of_settings(&map(&[("lease-duration", "5s")])));
         assert!(short.contains("WRONG") && short.contains("lease-duration is 5s"), "{short}");
-        assert!(text(of_settings(&map(&[("buckets", "11")]))).contains("buckets is \"11\""));
+        assert!(text_of(of_settings(&map(&[("buckets", "11")]))).contains("buckets is \"11\""));
     }
 }
