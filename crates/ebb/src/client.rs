@@ -182,7 +182,7 @@ enum TokenSearch {
     Unusable(String),
 }
 
-/// What an API is asked.
+/// One request to an API.
 struct UpQuestion<'a> {
     method: Method,
     path: &'a str,

@@ -26,7 +26,7 @@ impl SimulationProgress {
         Self { clock, shown_at, variants, has_line: false }
     }
 
-    /// So much of the load has passed in the variant of this place, from zero on.
+    /// Shows that so much of the load of `length` has passed; `variant` is counted from zero.
     pub(super) fn tell(&mut self, variant: usize, passed: Duration, length: Duration) {
         let Some(clock) = self.clock else { return };
         let now = clock.now();

@@ -14,7 +14,8 @@ pub(crate) const CONFIG_MAP: &str = "config-leader-election";
 pub(crate) const SETTINGS_ARE_READ: &str = "config-leader-election can be kept";
 pub(crate) const EACH_IS_HELD: &str = "each bucket of revisions has an autoscaler";
 
-/// So long do ebb's Leases last; a candidate of Knative's that waits for less would take one that is held.
+/// ebb's Leases last this long (`LEASE` of the crate `cluster`). A candidate of Knative's that waits for less
+/// would take a Lease that is held.
 const LASTS_MIN: Duration = Duration::from_secs(15);
 
 /// The verdict about the settings.
