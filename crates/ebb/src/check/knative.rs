@@ -38,10 +38,12 @@ const CLUSTER_RIGHTS: [(&str, &str, &str); 2] = [
     ("rbac.authorization.k8s.io", "clusterrolebindings", "create"),
 ];
 /// The same person's rights in the namespace of Knative's programs.
-const SYSTEM_RIGHTS: [(&str, &str, &str); 3] = [
+const SYSTEM_RIGHTS: [(&str, &str, &str); 5] = [
+    ("rbac.authorization.k8s.io", "roles", "create"),
+    ("rbac.authorization.k8s.io", "rolebindings", "create"),
     ("", "serviceaccounts", "create"),
     ("apps", "deployments", "patch"),
-    ("coordination.k8s.io", "leases", "get"),
+    ("coordination.k8s.io", "leases", "list"),
 ];
 
 /// All findings; `cluster.system` is the namespace of Knative's programs.
