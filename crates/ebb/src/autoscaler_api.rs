@@ -43,7 +43,8 @@ impl AutoscalerApi {
         Self::find_at(&target.place, target.all_namespaces).await
     }
 
-    /// The API at this place; of a cluster all of it, or the namespace that was named.
+    /// The API at this place. Of a cluster, `is_whole` asks for all namespaces; without it, for the one that
+    /// was named.
     pub(crate) async fn find_at(place: &AutoscalerPlace, is_whole: bool) -> anyhow::Result<Self> {
         let up = |url| UpClient::at(url, place.credentials.token_file.clone());
         match &place.url {
@@ -72,7 +73,7 @@ impl AutoscalerApi {
         }
     }
 
-    /// `GET path` of one autoscaler, as it comes. An `ebb up` answers for all of its autoscalers.
+    /// The bytes that `GET path` of one autoscaler answers. An `ebb up` answers for all of its autoscalers.
     pub(crate) async fn bytes_from(&self, autoscaler: &str, path: &str) -> anyhow::Result<Bytes> {
         match self {
             Self::At(api) => api.ask(Method::GET, path).await,

@@ -18,7 +18,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
 pub(crate) use cluster::{
     AdoptOptions, AutoscalerArguments, AutoscalerPlace, CheckOptions, ClusterOptions, DashboardOptions,
-    RecordCommand, RecordSaveOptions, ReleaseOptions,
+    EBBS_SYSTEM, KNATIVES_SYSTEM, RecordCommand, RecordSaveOptions, ReleaseOptions,
 };
 pub(crate) use replaying::{RecordMoment, ReplayOptions};
 pub(crate) use running::RunOptions;

@@ -48,9 +48,7 @@ impl UpClient {
     /// `GET path`, read as JSON.
     pub(crate) async fn get<Answer: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Answer> {
         let body = self.ask(Method::GET, path).await?;
-        serde_json::from_slice(&body).with_context(|| {
-            format!("{}{path} answered something else than this version of ebb expects", self.url)
-        })
+        self.read_json(path, &body)
     }
 
     /// `PUT path` with this JSON; the answer is read as JSON.
@@ -60,7 +58,12 @@ impl UpClient {
         body: Bytes,
     ) -> anyhow::Result<Answer> {
         let body = self.answer(UpQuestion { method: Method::PUT, path, body }).await?;
-        serde_json::from_slice(&body).with_context(|| {
+        self.read_json(path, &body)
+    }
+
+    /// The answer of `path`, read as JSON.
+    fn read_json<Answer: DeserializeOwned>(&self, path: &str, body: &[u8]) -> anyhow::Result<Answer> {
+        serde_json::from_slice(body).with_context(|| {
             format!("{}{path} answered something else than this version of ebb expects", self.url)
         })
     }
@@ -179,7 +182,7 @@ enum TokenSearch {
     Unusable(String),
 }
 
-/// What an API is asked.
+/// One request to an API.
 struct UpQuestion<'a> {
     method: Method,
     path: &'a str,

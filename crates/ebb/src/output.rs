@@ -104,8 +104,8 @@ pub(crate) fn is_terminal() -> bool {
     io::IsTerminal::is_terminal(&io::stdout())
 }
 
-/// How wide a line may be: as wide as the terminal, or as what the classic one was. A program that reads us
-/// gets lines of any length.
+/// How wide a line may be: as wide as the terminal, or as what the classic one was. Where standard output is
+/// no terminal, a line may have any length.
 pub(crate) fn width() -> usize {
     const CLASSIC: usize = 80;
     if !is_terminal() {

@@ -1,7 +1,7 @@
 //! `ebb record save`: the records of the autoscalers that decide, copied to this machine for `ebb replay`.
 //!
-//! A record is copied while it is written. It ends where it ended when it was listed, and its oldest segments
-//! may go meanwhile: what is here then is a record that begins later.
+//! A record is copied while it is written. Its last segment ends where the last request found its end, and
+//! its oldest segments may go meanwhile: the copy is then a record that begins later.
 
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
@@ -56,18 +56,21 @@ impl<'a> SavedRecord<'a> {
         let copy = RecordCopy::begin(folder.clone()).with_context(|| folder.display().to_string())?;
         let mut saved = Self { autoscaler: &record.autoscaler, segments: 0, bytes: 0 };
         for segment in &record.segments {
-            if let Err(error) = copy_segment(api, &copy, &record.autoscaler, *segment).await {
-                if !is_removed(api, record, *segment).await.with_context(saving)? {
-                    return Err(error.context(saving()));
+            match copy_segment(api, &copy, &record.autoscaler, *segment).await {
+                Ok(bytes) => {
+                    saved.segments += 1;
+                    saved.bytes = saved.bytes.saturating_add(bytes);
                 }
-                output::print_warning(&format!(
-                    "segment {} of autoscaler {} was removed meanwhile, because its record is full",
-                    segment.number, record.autoscaler
-                ));
-                continue;
+                Err(error) => {
+                    if !is_removed(api, record, *segment).await.with_context(saving)? {
+                        return Err(error.context(saving()));
+                    }
+                    output::print_warning(&format!(
+                        "segment {} of autoscaler {} was removed meanwhile, because its record is full",
+                        segment.number, record.autoscaler
+                    ));
+                }
             }
-            saved.segments += 1;
-            saved.bytes = saved.bytes.saturating_add(segment.bytes);
         }
         Ok(saved)
     }
@@ -82,7 +85,8 @@ impl<'a> SavedRecord<'a> {
     }
 }
 
-/// Where the record of an autoscaler comes. Its name was said by the other side, and is one folder.
+/// The folder for the record of an autoscaler. The API said the autoscaler's name: it has to be one folder,
+/// so that nothing is written outside of `directory`.
 fn folder_of(directory: &Path, autoscaler: &str) -> anyhow::Result<PathBuf> {
     let mut parts = Path::new(autoscaler).components();
     let is_one = matches!(parts.next(), Some(Component::Normal(part)) if part == autoscaler);
@@ -90,13 +94,13 @@ fn folder_of(directory: &Path, autoscaler: &str) -> anyhow::Result<PathBuf> {
     Ok(directory.join(autoscaler))
 }
 
-/// Copies a segment as far as it went when it was listed.
+/// Copies a segment at least as far as it went when it was listed; returns how many bytes were copied.
 async fn copy_segment(
     api: &AutoscalerApi,
     copy: &RecordCopy,
     autoscaler: &str,
     segment: SegmentView,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<u64> {
     let mut from = 0;
     while from < segment.bytes {
         let path = format!("{RECORDS}/{autoscaler}/{}?from={from}", segment.number);
@@ -106,7 +110,7 @@ async fn copy_segment(
         copy.append(segment.number, &part)?;
         from = from.saturating_add(bytes);
     }
-    Ok(())
+    Ok(from)
 }
 
 /// Whether a segment is no longer in the record that it was in.

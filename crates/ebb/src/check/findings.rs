@@ -84,8 +84,16 @@ fn with_reason(mark: &str, what: &str, reason: &str) -> [String; 2] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// The text of a report with this finding alone.
+    pub(crate) fn text_of(finding: CheckFinding) -> String {
+        let mut findings = CheckFindings::default();
+        findings.begin("a section");
+        findings.add(finding);
+        findings.text()
+    }
 
     #[test]
     fn a_wrong_finding_has_advice_and_an_unknown_one_is_not_wrong() {

@@ -23,19 +23,27 @@ use super::own_rights;
 use super::permissions::{self, ProgramManifest};
 use crate::cluster::Cluster;
 
+/// The keys of a ConfigMap with their values; none where there is no such ConfigMap.
+type ConfigMapRead = Result<BTreeMap<String, String>, kube::Error>;
+
 /// The rights of ebb's autoscaler in this place.
 const AUTOSCALER: ProgramManifest = ProgramManifest {
     account: "ebb-autoscaler",
     manifest: include_str!("../../../../deploy/knative/autoscaler/rights.yaml"),
     applied_by: "kubectl apply -k deploy/knative/autoscaler",
 };
-/// The rights of a person that applies the manifests: group, resource, verb.
-const RIGHTS: [(&str, &str, &str); 5] = [
+/// The rights in the whole cluster of a person that applies the manifests: group, resource, verb.
+const CLUSTER_RIGHTS: [(&str, &str, &str); 2] = [
     ("rbac.authorization.k8s.io", "clusterroles", "create"),
     ("rbac.authorization.k8s.io", "clusterrolebindings", "create"),
+];
+/// The same person's rights in the namespace of Knative's programs.
+const SYSTEM_RIGHTS: [(&str, &str, &str); 5] = [
+    ("rbac.authorization.k8s.io", "roles", "create"),
+    ("rbac.authorization.k8s.io", "rolebindings", "create"),
     ("", "serviceaccounts", "create"),
     ("apps", "deployments", "patch"),
-    ("coordination.k8s.io", "leases", "get"),
+    ("coordination.k8s.io", "leases", "list"),
 ];
 
 /// All findings; `cluster.system` is the namespace of Knative's programs.
@@ -53,11 +61,12 @@ pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
     let webhook = deployment(cluster, "webhook").await;
     findings.add(programs::kept("webhook", "no ServerlessService can be written", &webhook));
     findings.begin("its settings");
-    for finding in settings(cluster).await {
+    let election = config_map(cluster, leases::CONFIG_MAP).await;
+    for finding in settings(cluster, &election).await {
         findings.add(finding);
     }
     findings.begin("who decides");
-    deciders(cluster, findings).await;
+    deciders(cluster, &election, findings).await;
 }
 
 /// Whether the kind is there in the version that ebb reads and writes.
@@ -73,13 +82,13 @@ async fn deployment(cluster: &Cluster, name: &str) -> Result<Option<Deployment>,
     cluster.system_api::<Deployment>().get_opt(name).await
 }
 
-async fn config_map(cluster: &Cluster, name: &str) -> Result<BTreeMap<String, String>, kube::Error> {
+async fn config_map(cluster: &Cluster, name: &str) -> ConfigMapRead {
     let found = cluster.system_api::<ConfigMap>().get_opt(name).await?;
     Ok(found.and_then(|map| map.data).unwrap_or_default())
 }
 
 /// The settings under which ebb's programs cannot stand there.
-async fn settings(cluster: &Cluster) -> [CheckFinding; 2] {
+async fn settings(cluster: &Cluster, election: &ConfigMapRead) -> [CheckFinding; 2] {
     let network = "config-network asks for nothing that ebb refuses".to_owned();
     let network = match config_map(cluster, "config-network").await {
         Err(error) => CheckFinding::unknown(network, error.to_string()),
@@ -89,15 +98,15 @@ async fn settings(cluster: &Cluster) -> [CheckFinding; 2] {
             CheckFinding::of(refusals.is_empty(), network, || refusals.join("; "))
         }
     };
-    let election = match config_map(cluster, leases::CONFIG_MAP).await {
+    let election = match election {
         Err(error) => CheckFinding::unknown(leases::SETTINGS_ARE_READ.to_owned(), error.to_string()),
-        Ok(data) => leases::of_settings(&data),
+        Ok(data) => leases::of_settings(data),
     };
     [network, election]
 }
 
 /// Which programs are whose, who holds the Leases, and whether ebb's autoscaler may do what it must.
-async fn deciders(cluster: &Cluster, findings: &mut CheckFindings) {
+async fn deciders(cluster: &Cluster, election: &ConfigMapRead, findings: &mut CheckFindings) {
     let found = (deployment(cluster, "autoscaler").await, deployment(cluster, "activator").await);
     let (autoscaler, activator) = match found {
         (Ok(autoscaler), Ok(activator)) => {
@@ -110,7 +119,7 @@ async fn deciders(cluster: &Cluster, findings: &mut CheckFindings) {
     };
     findings.add(programs::election_form(cluster.system_api::<StatefulSet>().get_opt("autoscaler").await));
     findings.add(programs::mixture(autoscaler, activator));
-    findings.add(lease_holders(cluster).await);
+    findings.add(lease_holders(cluster, election).await);
     if autoscaler.maker == Some(ProgramMaker::Ebb) {
         findings.add(permissions::of_program(cluster, AUTOSCALER).await);
     } else {
@@ -122,27 +131,25 @@ async fn deciders(cluster: &Cluster, findings: &mut CheckFindings) {
     });
 }
 
-async fn lease_holders(cluster: &Cluster) -> CheckFinding {
+async fn lease_holders(cluster: &Cluster, election: &ConfigMapRead) -> CheckFinding {
     let found = match cluster.system_api::<Lease>().list(&ListParams::default()).await {
         Err(error) => return CheckFinding::unknown(leases::EACH_IS_HELD.to_owned(), error.to_string()),
         Ok(found) => found.items,
     };
-    match config_map(cluster, leases::CONFIG_MAP).await {
+    match election {
         Err(error) => CheckFinding::unknown(leases::EACH_IS_HELD.to_owned(), error.to_string()),
-        Ok(data) => leases::of_holders(&data, &found),
+        Ok(data) => leases::of_holders(data, &found),
     }
 }
 
 /// Whether the person that runs the command may apply the manifests.
 async fn person(cluster: &Cluster, findings: &mut CheckFindings) {
-    for right in RIGHTS {
-        let (_, resource, verb) = right;
-        let what = format!("you may {verb} {resource} in {}", cluster.system);
-        findings.add(match own_rights::may(cluster, &cluster.system, right).await {
-            Ok(is_allowed) => CheckFinding::of(is_allowed, what, || {
-                format!("`{}` needs it; ask an administrator of the cluster", AUTOSCALER.applied_by)
-            }),
-            Err(error) => CheckFinding::unknown(what, error.to_string()),
+    let of_cluster = CLUSTER_RIGHTS.map(|right| (None::<&str>, right));
+    let of_system = SYSTEM_RIGHTS.map(|right| (Some(cluster.system.as_str()), right));
+    for (namespace, right) in of_cluster.into_iter().chain(of_system) {
+        let finding = own_rights::of_right(cluster, namespace, right, || {
+            format!("`{}` needs it; ask an administrator of the cluster", AUTOSCALER.applied_by)
         });
+        findings.add(finding.await);
     }
 }

@@ -31,28 +31,38 @@ enum RightPlace {
 /// One finding for each right that commands of ebb use.
 pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
     for (group, resource, verb, place) in RIGHTS {
-        let namespace = match place {
-            RightPlace::Workloads => &cluster.namespace,
-            RightPlace::System => &cluster.system,
+        let (namespace, purpose) = match place {
+            RightPlace::Workloads => (&cluster.namespace, "ebb adopt and ebb release need it"),
+            RightPlace::System => (&cluster.system, "ebb get, explain, adopt and release need it"),
         };
-        let what = format!("you may {verb} {resource} in {namespace}");
-        findings.add(match may(cluster, namespace, (group, resource, verb)).await {
-            Ok(is_allowed) => CheckFinding::of(is_allowed, what, || {
-                let purpose = match place {
-                    RightPlace::Workloads => "ebb adopt and ebb release need it",
-                    RightPlace::System => "ebb get, explain, adopt and release need it",
-                };
-                format!("{purpose}; ask an administrator of the cluster for a Role with that verb")
-            }),
-            Err(error) => CheckFinding::unknown(what, error.to_string()),
+        let right = (group, resource, verb);
+        let finding = of_right(cluster, Some(namespace.as_str()), right, || {
+            format!("{purpose}; ask an administrator of the cluster for a Role with that verb")
         });
+        findings.add(finding.await);
     }
 }
 
-/// Whether the person may do this in a namespace: group, resource with its subresource, verb.
-pub(super) async fn may(
+/// The finding about one right of the person: group, resource with its subresource, verb. Without a namespace
+/// it is a right in the whole cluster.
+pub(super) async fn of_right(
     cluster: &Cluster,
-    namespace: &str,
+    namespace: Option<&str>,
+    right: (&str, &str, &str),
+    advice: impl FnOnce() -> String,
+) -> CheckFinding {
+    let (_, resource, verb) = right;
+    let place = namespace.unwrap_or("the whole cluster");
+    let what = format!("you may {verb} {resource} in {place}");
+    match may(cluster, namespace, right).await {
+        Ok(is_allowed) => CheckFinding::of(is_allowed, what, advice),
+        Err(error) => CheckFinding::unknown(what, error.to_string()),
+    }
+}
+
+async fn may(
+    cluster: &Cluster,
+    namespace: Option<&str>,
     (group, resource, verb): (&str, &str, &str),
 ) -> Result<bool, kube::Error> {
     let (resource, subresource) = match resource.split_once('/') {
@@ -61,7 +71,7 @@ pub(super) async fn may(
     };
     let attributes = ResourceAttributes {
         group: Some(group.to_owned()),
-        namespace: Some(namespace.to_owned()),
+        namespace: namespace.map(str::to_owned),
         resource: Some(resource.to_owned()),
         subresource,
         verb: Some(verb.to_owned()),

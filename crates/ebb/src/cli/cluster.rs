@@ -8,6 +8,11 @@ use clap::{Args, Subcommand};
 use super::api::{CredentialOptions, OutputFormat};
 use super::values::duration;
 
+/// The namespace of an installation by itself, where a person names none.
+pub(crate) const EBBS_SYSTEM: &str = "ebb-system";
+/// The namespace of an installed Knative's programs, where a person names none.
+pub(crate) const KNATIVES_SYSTEM: &str = "knative-serving";
+
 /// What commands take that ask an autoscaler, on this machine or of a cluster.
 #[derive(Debug, Args)]
 pub(crate) struct AutoscalerArguments {
@@ -77,7 +82,7 @@ pub(crate) struct ClusterOptions {
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
     /// Where ebb itself is installed.
-    #[arg(long, value_name = "NAMESPACE", default_value = "ebb-system", hide_short_help = true)]
+    #[arg(long, value_name = "NAMESPACE", default_value = EBBS_SYSTEM, hide_short_help = true)]
     pub(crate) system_namespace: String,
     /// Whether a person called the plugin of `kubectl`, and so means a cluster.
     #[arg(skip)]
@@ -133,7 +138,7 @@ pub(crate) struct CheckOptions {
         value_name = "NAMESPACE",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "knative-serving"
+        default_missing_value = KNATIVES_SYSTEM
     )]
     pub(crate) knative: Option<String>,
     #[command(flatten)]

@@ -16,16 +16,12 @@ use vocabulary::{BUCKETS_ANNOTATION, Bucket, OWNER_LEASE, ReplicaName, owner_lea
 
 use super::Cluster;
 use super::knative_leases::{LeaseHolders, holders};
+use crate::cli::{EBBS_SYSTEM, KNATIVES_SYSTEM};
 use crate::client;
-
-/// The namespace of an installation by itself, where a person names none.
-const EBBS_SYSTEM: &str = "ebb-system";
-/// The namespace of an installed Knative's programs, where a person names none.
-const KNATIVES_SYSTEM: &str = "knative-serving";
 
 /// Where each autoscaler's API listens in its pod.
 const API_PORT: u16 = 8080;
-/// The same in Knative's place, where activators push their load to that port.
+/// Where it listens in Knative's place: Knative's activators push their load to port 8080 there.
 const API_PORT_IN_KNATIVES_PLACE: u16 = 8081;
 
 /// The autoscalers that own the buckets of revisions.
@@ -67,7 +63,7 @@ impl Cluster {
         self.owners().await.map(|_| ())
     }
 
-    /// `GET path` of one of them, as it comes.
+    /// The bytes that `GET path` of the autoscaler `owner` answers.
     pub(crate) async fn bytes_from(&self, owner: &str, path: &str) -> anyhow::Result<Bytes> {
         let owners = self.owners().await?;
         self.bytes_of(&owners, owner, path).await

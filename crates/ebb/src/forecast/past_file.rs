@@ -1,7 +1,7 @@
 //! The past demand of a revision in a file of the form that loads of the simulator have.
 //!
-//! Its lines are requests, which lie in no certain time and tell of none in flight. What they leave out
-//! stands in comments, which say nothing to the simulator:
+//! Its lines are requests, or counts of requests. They do not say on which day the requests came, nor how
+//! many were in flight at once. Comments say it, which the simulator passes over:
 //!
 //! ```text
 //! # begins 2026-11-12T00:00Z      when the first line begins, by UTC
@@ -23,7 +23,7 @@ const MINUTE: u64 = 60;
 const MINUTE_SECONDS: f64 = 60.0;
 /// Fifteen days are kept; a file of more than four times as much is taken for a mistake.
 const SECONDS_MAX: u64 = 60 * 24 * 60 * 60;
-/// The days that are sent, with the one that runs.
+/// The most minutes that are sent: those of the fifteen days that are kept, and of the present day.
 const MINUTES_MAX: usize = 16 * 24 * 60;
 /// How long a request is taken to last in a file that is written, where requests in flight are counted: short
 /// enough that a part of a request in flight is some requests.
@@ -40,6 +40,7 @@ pub(super) struct FileNotes {
     pub(super) service_time: Option<Duration>,
     /// The lines that were not measured, counted from 0.
     missing: Vec<Range<u64>>,
+    /// How many lines were taken in, without comments and the heading.
     lines: u64,
 }
 
@@ -95,7 +96,8 @@ impl FileNotes {
         let first = begins.as_secs().div_ceil(MINUTE);
         let skipped = first * MINUTE - begins.as_secs();
         let mut minutes = Vec::new();
-        let whole = seconds.demand.get(place(skipped)..).unwrap_or_default().chunks_exact(place(MINUTE));
+        let whole =
+            seconds.demand.get(as_usize(skipped)..).unwrap_or_default().chunks_exact(as_usize(MINUTE));
         for (minute, demand) in (0..).zip(whole) {
             let at = skipped + minute * MINUTE;
             let is_missing = self.missing.iter().any(|lines| {
@@ -158,12 +160,12 @@ impl FileSeconds {
                     }
                 };
                 let factor = weight / bin.as_secs_f64();
-                let of_bin = |count: &u32| std::iter::repeat_n(f64::from(*count) * factor, place(seconds));
+                let of_bin = |count: &u32| std::iter::repeat_n(f64::from(*count) * factor, as_usize(seconds));
                 Ok(Self { demand: counts.iter().flat_map(of_bin).collect(), of_line: seconds })
             }
             LoadFile::Requests(requests) => {
                 // The second of the last request is not over, as far as the file tells.
-                let mut demand = vec![0.0; place(span)];
+                let mut demand = vec![0.0; as_usize(span)];
                 for request in requests.iter() {
                     match unit {
                         DemandUnit::RequestsPerSecond => add(&mut demand, request.at.as_secs(), 1.0),
@@ -185,7 +187,7 @@ fn add_in_flight(demand: &mut [f64], at: f64, time: f64) {
     let first = Duration::from_secs_f64(at).as_secs();
     for (second, begins) in (first..).map(|second| (second, Duration::from_secs(second).as_secs_f64())) {
         let within = end.min(begins + 1.0) - at.max(begins);
-        if within <= 0.0 || place(second) >= demand.len() {
+        if within <= 0.0 || as_usize(second) >= demand.len() {
             return;
         }
         add(demand, second, within);
@@ -193,12 +195,13 @@ fn add_in_flight(demand: &mut [f64], at: f64, time: f64) {
 }
 
 fn add(demand: &mut [f64], second: u64, amount: f64) {
-    if let Some(known) = demand.get_mut(place(second)) {
+    if let Some(known) = demand.get_mut(as_usize(second)) {
         *known += amount;
     }
 }
 
-fn place(number: u64) -> usize {
+/// A number as a length or a place; the greatest one where this machine has no such number.
+fn as_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 

@@ -48,6 +48,7 @@ pub(super) async fn import(
 fn read(file: &str, options: &PastFileOptions, known: DemandView) -> Result<DemandView, String> {
     let told = |problem: String| format!("{file}: {problem}");
     let mut notes = FileNotes::default();
+    // The file is read twice: its comments say how its lines are to be read.
     load_files::each_line(file, |line| notes.take_line(line).map_err(told))?;
     notes.begins = options.begins.or(notes.begins);
     notes.bin = options.bin.or(notes.bin);
@@ -67,7 +68,7 @@ fn page_of(name: &RevisionName) -> String {
     format!("/v1/revisions/{name}/demand")
 }
 
-/// A clock before 1970 shows its beginning.
+/// The time since 1970 by this machine's clock; zero where the clock shows an earlier time.
 fn since_epoch() -> Duration {
     wall_time().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -26,13 +26,14 @@ impl SimulationProgress {
         Self { clock, shown_at, variants, has_line: false }
     }
 
-    /// So much of the load has passed in the variant of this place, from zero on.
+    /// Shows that so much of the load of `length` has passed; `variant` is counted from zero.
     pub(super) fn tell(&mut self, variant: usize, passed: Duration, length: Duration) {
         let Some(clock) = self.clock else { return };
-        if clock.now().saturating_since(self.shown_at) < SHOWN_EVERY {
+        let now = clock.now();
+        if now.saturating_since(self.shown_at) < SHOWN_EVERY {
             return;
         }
-        (self.shown_at, self.has_line) = (clock.now(), true);
+        (self.shown_at, self.has_line) = (now, true);
         write(&line(variant + 1, self.variants, passed, length));
     }
 }

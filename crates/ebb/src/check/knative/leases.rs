@@ -14,7 +14,8 @@ pub(crate) const CONFIG_MAP: &str = "config-leader-election";
 pub(crate) const SETTINGS_ARE_READ: &str = "config-leader-election can be kept";
 pub(crate) const EACH_IS_HELD: &str = "each bucket of revisions has an autoscaler";
 
-/// So long do ebb's Leases last; a candidate of Knative's that waits for less would take one that is held.
+/// ebb's Leases last this long (`LEASE` of the crate `cluster`). A candidate of Knative's that waits for less
+/// would take a Lease that is held.
 const LASTS_MIN: Duration = Duration::from_secs(15);
 
 /// The verdict about the settings.
@@ -62,14 +63,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::check::findings::CheckFindings;
-
-    fn text(finding: CheckFinding) -> String {
-        let mut findings = CheckFindings::default();
-        findings.begin("who decides");
-        findings.add(finding);
-        findings.text()
-    }
+    use crate::check::findings::tests::text_of;
 
     fn lease(name: &str, holder: &str) -> Lease {
         let lease = json!({"metadata": {"name": name}, "spec": {"holderIdentity": holder}});
@@ -86,20 +80,20 @@ mod tests {
         let first = lease("autoscaler-bucket-00-of-02", "autoscaler-a_10.0.0.1");
         let free = lease("autoscaler-bucket-01-of-02", "");
         let second = lease("autoscaler-bucket-01-of-02", "autoscaler-b_10.0.0.2");
-        let well = text(of_holders(&two, &[first.clone(), second.clone(), lease("webhook", "w")]));
+        let well = text_of(of_holders(&two, &[first.clone(), second.clone(), lease("webhook", "w")]));
         assert!(well.contains("has an autoscaler: autoscaler-a, autoscaler-b"), "{well}");
-        let wrong = text(of_holders(&two, &[first.clone(), free]));
+        let wrong = text_of(of_holders(&two, &[first.clone(), free]));
         assert!(wrong.contains("nobody holds autoscaler-bucket-01-of-02"), "{wrong}");
         let former = lease("autoscaler-bucket-00-of-01", "autoscaler-old_10.0.0.9");
-        let remark = text(of_holders(&two, &[first, second, former]));
+        let remark = text_of(of_holders(&two, &[first, second, former]));
         assert!(remark.contains("remark") && remark.contains("by autoscaler-old_10.0.0.9"), "{remark}");
     }
 
     #[test]
     fn settings_that_cannot_be_kept_are_named() {
-        assert!(text(of_settings(&map(&[]))).contains("ok "));
-        let short = text(of_settings(&map(&[("lease-duration", "5s")])));
+        assert!(text_of(of_settings(&map(&[]))).contains("ok "));
+        let short = text_of(of_settings(&map(&[("lease-duration", "5s")])));
         assert!(short.contains("WRONG") && short.contains("lease-duration is 5s"), "{short}");
-        assert!(text(of_settings(&map(&[("buckets", "11")]))).contains("buckets is \"11\""));
+        assert!(text_of(of_settings(&map(&[("buckets", "11")]))).contains("buckets is \"11\""));
     }
 }

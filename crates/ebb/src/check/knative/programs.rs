@@ -118,7 +118,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::check::findings::CheckFindings;
+    use crate::check::findings::tests::text_of;
 
     fn program(environment: &Value, replicas: i32) -> InstalledProgram {
         let deployment = json!({
@@ -140,17 +140,10 @@ mod tests {
         program(&json!([{"name": "POD_NAME", "value": "x"}]), 2)
     }
 
-    fn text(finding: CheckFinding) -> String {
-        let mut findings = CheckFindings::default();
-        findings.begin("who decides");
-        findings.add(finding);
-        findings.text()
-    }
-
     /// The rows of the contract's §7.1.
     #[test]
     fn ebbs_activators_stand_beside_no_autoscaler_of_knatives() {
-        let of = |autoscaler, activator| text(mixture(autoscaler, activator));
+        let of = |autoscaler, activator| text_of(mixture(autoscaler, activator));
         assert!(of(knative(), knative()).contains("ok "));
         assert!(of(ebb(1), knative()).contains("ok "));
         assert!(of(ebb(3), ebb(2)).contains("ok "));
@@ -164,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_program_without_a_ready_pod_is_told_with_its_effect() {
-        let finding = |found| text(kept("webhook", "nothing is written", &Ok(found)));
+        let finding = |found| text_of(kept("webhook", "nothing is written", &Ok(found)));
         let absent = finding(None);
         assert!(
             absent.contains("WRONG    deployment/webhook is ready\n           it has no ready"),
@@ -177,8 +170,8 @@ mod tests {
 
     #[test]
     fn an_election_without_leases_is_refused_by_name() {
-        assert!(text(election_form(Ok(None))).contains("ok "));
-        let refused = text(election_form(Ok(Some(StatefulSet::default()))));
+        assert!(text_of(election_form(Ok(None))).contains("ok "));
+        let refused = text_of(election_form(Ok(Some(StatefulSet::default()))));
         assert!(refused.contains("WRONG") && refused.contains("StatefulSet autoscaler"), "{refused}");
     }
 }

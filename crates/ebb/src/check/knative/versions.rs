@@ -68,20 +68,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::check::findings::CheckFindings;
-
-    fn text(finding: CheckFinding) -> String {
-        let mut findings = CheckFindings::default();
-        findings.begin("Knative");
-        findings.add(finding);
-        findings.text()
-    }
+    use crate::check::findings::tests::text_of;
 
     #[test]
     fn old_releases_are_refused_and_newer_ones_are_a_remark() {
         let of = |version: &str| {
             let controller = json!({"metadata": {"labels": {VERSION_LABEL: version}}});
-            text(of_release(Some(&serde_json::from_value(controller).expect("a Deployment"))))
+            text_of(of_release(Some(&serde_json::from_value(controller).expect("a Deployment"))))
         };
         for (version, expected) in [
             ("1.20.4", "WRONG    Knative 1.20.4 is"),
@@ -92,7 +85,7 @@ mod tests {
         ] {
             assert!(of(version).contains(expected), "{version}: {}", of(version));
         }
-        assert!(text(of_release(None)).contains("unknown"), "without a controller no version is known");
+        assert!(text_of(of_release(None)).contains("unknown"), "without a controller no version is known");
     }
 
     #[test]
@@ -107,9 +100,9 @@ mod tests {
                 .expect("a definition")
         };
         assert!(
-            text(of_kind(name, version, Some(&kind("v1alpha1")))).contains("ok       the cluster serves")
+            text_of(of_kind(name, version, Some(&kind("v1alpha1")))).contains("ok       the cluster serves")
         );
-        assert!(text(of_kind(name, version, Some(&kind("v1")))).contains("it serves v1 alone"));
-        assert!(text(of_kind(name, version, None)).contains("install Knative Serving"));
+        assert!(text_of(of_kind(name, version, Some(&kind("v1")))).contains("it serves v1 alone"));
+        assert!(text_of(of_kind(name, version, None)).contains("install Knative Serving"));
     }
 }
