@@ -55,6 +55,7 @@ fn main() -> ExitCode {
 /// Whether numbers are as good as they should be.
 struct GoalEnd {
     is_met: bool,
+    /// Whether nothing but speed can be what is missing.
     is_about_speed: bool,
 }
 
@@ -67,7 +68,8 @@ fn takeovers(services: u32, length: Duration) -> GoalEnd {
     println!("takeovers: {} lives of two autoscalers, {} faults", lives.len(), plan.faults());
     for life in lives {
         let of_owner = folder.path().join(life.owner.as_str());
-        WritingCost::default().add(&of_owner, life.calls);
+        let entries: Vec<RecordEntry> = life.calls.into_iter().map(entry).collect();
+        write(&of_owner, &entries);
     }
     let folders = record_folders(folder.path()).expect("the folder is there");
     replayed(&folders, plan.length())

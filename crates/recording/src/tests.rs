@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use forecasting::{DemandMinutes, MinuteDemand};
 use orchestration::{ControlEvent, OrchestratorSettings, RevisionFacts};
+use prost::Message as _;
 use scaling::{DemandDays, RevisionHistory};
 use settings::{ClusterConfig, Metric, RevisionSettings};
 use simulator::{
@@ -23,6 +24,7 @@ use tempfile::TempDir;
 use vocabulary::{HopKey, PodCount, ReplicaName, RevisionName, Timestamp};
 
 use super::*;
+use crate::wire::proto::FrameMessage;
 
 const BUILD: &str = "0.1.0 of a test";
 
@@ -284,8 +286,10 @@ fn a_history_that_was_restored_is_read_as_it_was() {
         let shown = format!("{event:?}");
         let input = RecordInput::Event(Box::new(event));
         let body = crate::frames::input_out(&input, &crate::secrets::SecretHasher::default());
+        let frame = FrameMessage { after: 0, body: Some(body), outcome: None };
+        let read = FrameMessage::decode(frame.encode_to_vec().as_slice()).expect("it was just written");
         let mut rereader = crate::rereading::SettingsRereader::default();
-        let content = crate::frames::content_in(Some(body), &mut rereader).expect("it was just written");
+        let content = crate::frames::content_in(read.body, &mut rereader).expect("it was just written");
         let crate::frames::FrameContent::Event(again) = content else {
             panic!("it is an event: {content:?}")
         };

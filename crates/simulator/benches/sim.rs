@@ -8,11 +8,15 @@
 //! What a request costs is split by leaving parts out: a world without requests has the control loop, the
 //! links and the seconds of pods alone; one whose requests go past the queue of the activator has no queue.
 
+#[path = "shared/cpu_seconds.rs"]
+mod cpu_seconds;
+
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cpu_seconds::cpu_seconds;
 use orchestration::RevisionFacts;
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
@@ -159,14 +163,6 @@ fn facts(number: u32, annotations: &[(&str, &str)]) -> RevisionFacts {
     let settings = RevisionSettings::read(&annotations, &cluster, None).expect("good annotations").value;
     let name = RevisionName::new("default", "service", &format!("app-{number}")).expect("a name");
     new_service(name, settings, 0, &cluster)
-}
-
-/// The time that this thread, the only one, has spent on a processor.
-fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
-    let nanoseconds: f64 =
-        text.split_whitespace().next().and_then(|text| text.parse().ok()).expect("a number comes first");
-    nanoseconds / 1e9
 }
 
 /// The most memory that this process has had.

@@ -13,6 +13,8 @@
 
 #[path = "shared/arguments.rs"]
 mod arguments;
+#[path = "shared/cpu_seconds.rs"]
+mod cpu_seconds;
 #[path = "worlds/progress.rs"]
 mod progress;
 

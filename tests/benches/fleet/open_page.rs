@@ -21,7 +21,7 @@ const ASK_EVERY: Duration = Duration::from_secs(2);
 const LEDGER_EVERY: u32 = 15;
 /// How soon a reader of the stream sees that it is to end.
 const READ_PATIENCE: Duration = Duration::from_millis(500);
-/// The most cores and megabytes that one reader may cost, and the most cores in the event loop's thread:
+/// The most cores and megabytes that one open page may cost, and the most cores of the event loop's thread:
 /// nothing, as far as windows of the same fleet are alike.
 const COST_MAX: f64 = 0.02;
 const MEGABYTES_MAX: f64 = 16.0;

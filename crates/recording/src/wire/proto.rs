@@ -13,7 +13,7 @@ pub(crate) struct FrameMessage {
     /// Nanoseconds since the frame before in the same segment.
     #[prost(sint64, tag = "1")]
     pub after: i64,
-    #[prost(oneof = "FrameBody", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13")]
+    #[prost(oneof = "FrameBody", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14")]
     pub body: Option<FrameBody>,
     /// Absent where no command came out.
     #[prost(message, optional, tag = "12")]
@@ -45,7 +45,7 @@ pub(crate) enum FrameBody {
     Keyframe(KeyframeMessage),
     #[prost(message, tag = "13")]
     ZoneRead(ZoneMessage),
-    /// The demand alone is of the history.
+    /// Of the history the demand is read, and nothing else.
     #[prost(message, tag = "14")]
     DemandImported(HistoryMessage),
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use simulator::WorldTally;
 
+use crate::cpu_seconds::cpu_seconds;
+
 /// A run of worlds, with what came of it so far.
 pub(crate) struct WorldProgress {
     pub(crate) tally: WorldTally,
@@ -71,16 +73,8 @@ impl WorldProgress {
     }
 
     fn cpu_seconds(&self) -> f64 {
-        self.cpu_before + cpu_seconds_of_this_thread()
+        self.cpu_before + cpu_seconds()
     }
-}
-
-/// The time that this thread, the only one, has spent on a processor.
-fn cpu_seconds_of_this_thread() -> f64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
-    let nanoseconds: f64 =
-        text.split_whitespace().next().and_then(|text| text.parse().ok()).expect("a number comes first");
-    nanoseconds / 1e9
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count is printed with three digits")]

@@ -18,8 +18,7 @@ const FIRST: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(120);
 /// The greatest drift of a clock, in parts per million: a hundred times that of a bad quartz.
 const DRIFT_MAX: usize = 5_000;
-
-/// So many seconds are between two takeovers on average, where nothing else goes wrong.
+/// The mean number of seconds between two faults of a world in which nothing but takeovers goes wrong.
 const TAKEOVER_GAP: f64 = 120.0;
 
 /// The faults of a world.

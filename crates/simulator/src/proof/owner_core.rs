@@ -18,7 +18,7 @@ pub(crate) struct OwnerCore {
     commands: Option<DefectiveCommands>,
     /// Commands of a defect that come out before those of the control loop.
     given: VecDeque<ControlCommand>,
-    /// The calls of the control loop itself.
+    /// The calls of the control loop: behind a defect of hearing, and before a defect of commands.
     calls: CallLog,
 }
 

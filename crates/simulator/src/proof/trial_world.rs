@@ -138,7 +138,7 @@ pub(crate) struct TrialWorld<'a> {
     pub(crate) tally: TrialTally,
     pub(crate) hash: u64,
     pub(crate) trace: EventTrace,
-    /// What a new owner keeps its calls in, which is empty.
+    /// The empty log that each new owner begins with: one that is kept, or one that forgets.
     calls: CallLog,
     /// The lives of owners that have ended, if their calls are kept.
     ended_lives: Vec<OwnerLife>,

@@ -20,7 +20,7 @@ pub struct WorldTally {
     pub worlds: u64,
     /// The time that has passed in them and their twins.
     pub simulated: Duration,
-    /// The time of all their pods together.
+    /// The time of all their pods together, which is counted in whole seconds.
     pub pod_time: Duration,
     /// The requests that came in them.
     pub requests: u64,
@@ -80,11 +80,12 @@ impl fmt::Display for WorldTally {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             to,
-            "next_seed={} worlds={} simulated_ns={} pod_ns={} requests={} faults={} hash={} reached={}",
+            "next_seed={} worlds={} simulated_ns={} pod_seconds={} requests={} faults={} hash={} reached={}",
             self.next_seed,
             self.worlds,
             self.simulated.as_nanos(),
-            self.pod_time.as_nanos(),
+            // A million hours of six pods are more nanoseconds than the reader's `u64` holds.
+            self.pod_time.as_secs(),
             self.requests,
             self.faults,
             self.hash,
@@ -109,7 +110,7 @@ impl FromStr for WorldTally {
             next_seed: number("next_seed")?,
             worlds: number("worlds")?,
             simulated: Duration::from_nanos(number("simulated_ns")?),
-            pod_time: Duration::from_nanos(number("pod_ns")?),
+            pod_time: Duration::from_secs(number("pod_seconds")?),
             requests: number("requests")?,
             faults: number("faults")?,
             hash: number("hash")?,

@@ -15,7 +15,8 @@ use vocabulary::{
 
 use super::World;
 use crate::scenario::Scenario;
-use crate::simulated_pod::PodDeparture;
+use crate::shared_cores::SharedCores;
+use crate::simulated_pod::{PodDeparture, SimulatedPod};
 use crate::tally::PodOccupation;
 use crate::world_activator::ACTIVATOR;
 use crate::world_event::{PodNumber, ServiceNumber, WorldEvent};
@@ -293,11 +294,17 @@ impl World {
         if !pod.is_some_and(|pod| pod.departure == PodDeparture::Draining && pod.holds_nothing()) {
             return;
         }
-        let Some(pod) = self.platform.remove(number) else { return };
-        self.shared_cores.remove(&number);
+        if let Some((pod, _)) = self.remove_pod(number) {
+            self.state(self.platform.fact_of_pods(pod.service));
+        }
+    }
+
+    /// A pod is gone. Returns it, with its cores if requests shared them.
+    pub(super) fn remove_pod(&mut self, number: PodNumber) -> Option<(SimulatedPod, Option<SharedCores>)> {
+        let pod = self.platform.remove(number)?;
         let occupation = if pod.is_counted_idle { PodOccupation::Idle } else { PodOccupation::Busy };
         self.tallies[pod.service.0].note_ended_pod(occupation, self.now);
-        self.state(self.platform.fact_of_pods(pod.service));
+        Some((pod, self.shared_cores.remove(&number)))
     }
 }
 

@@ -10,7 +10,6 @@ use super::World;
 use crate::scenario_fault::FaultEffect;
 use crate::shared_cores::SharedCores;
 use crate::start_slowness::StartSlowness;
-use crate::tally::PodOccupation;
 use crate::world_event::{PodNumber, SeatedRequest, ServiceNumber, SimulatedSeat};
 
 impl World {
@@ -43,13 +42,10 @@ impl World {
     }
 
     fn kill(&mut self, number: PodNumber) {
-        let Some(pod) = self.platform.remove(number) else { return };
-        let occupation = if pod.is_counted_idle { PodOccupation::Idle } else { PodOccupation::Busy };
-        self.tallies[pod.service.0].note_ended_pod(occupation, self.now);
+        let Some((pod, running)) = self.remove_pod(number) else { return };
         if let Some(link) = pod.link {
             self.owner_hears(ControlEvent::LinkChanged { link, news: LinkNews::Lost });
         }
-        let running = self.shared_cores.remove(&number);
         let lost: Vec<SeatedRequest> =
             running.into_iter().flat_map(SharedCores::into_running).chain(pod.into_waiting()).collect();
         for seated in lost {
