@@ -22,12 +22,12 @@ use tokio::net::TcpStream;
 use super::served_revisions::{RevisionKey, ServedRevision, ServedRevisions};
 use crate::knative::keys;
 use crate::knative::objects::{PlayedKind, label, number, text};
+use crate::knative::revision_spec::{is_h2c, request_port, timeout_seconds};
 
 /// Between two rounds of probes, as in Knative.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
 /// The limit of one probe, as in Knative.
 const PROBE_LIMIT: Duration = Duration::from_millis(300);
-const TIMEOUT_SECONDS: u64 = 300;
 
 /// Watches until the process ends.
 pub(super) async fn watch_objects(client: Client, revisions: Arc<ServedRevisions>) {
@@ -68,10 +68,8 @@ fn note_revision(revisions: &Arc<ServedRevisions>, object: &Value, is_there: boo
     if !is_there {
         return revisions.remove(&key);
     }
-    let is_h2c = text(object, "/spec/containers/0/ports/0/name") == "h2c";
-    let port = if is_h2c { keys::H2C_PORT } else { keys::HTTP1_PORT };
-    let seconds = u64::try_from(number(object, "/spec/timeoutSeconds")).ok().filter(|seconds| *seconds > 0);
-    let timeout = Duration::from_secs(seconds.unwrap_or(TIMEOUT_SECONDS));
+    let port = request_port(is_h2c(object));
+    let timeout = Duration::from_secs(timeout_seconds(object));
     let limit = u32::try_from(number(object, "/spec/containerConcurrency")).unwrap_or(0);
     if let Some(revision) = revisions.add(key, port, timeout, limit) {
         // Ends with the revision; tests notice requests that find no pod.

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::conditions::{ConditionText, written};
 use super::planned_write::{ControllerStep, PlannedWrite, WriteForm, ensured_status};
-use super::revisions::request_port;
 use super::services::{is_h2c, labels_of, private_id, public_id};
 use crate::knative::keys;
 use crate::knative::objects::{KnownObjects, ObjectId, PlayedKind, number, owner_reference, text};
+use crate::knative::revision_spec::request_port;
 use crate::knative::subset::chosen;
 
 /// The Service in front of all activators.

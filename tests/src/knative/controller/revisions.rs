@@ -8,9 +8,8 @@ use crate::knative::keys;
 use crate::knative::objects::{
     KnownObjects, ObjectId, PlayedKind, entries, label, number, owner_reference, text,
 };
+use crate::knative::revision_spec::{is_h2c, request_port, timeout_seconds};
 
-/// `timeoutSeconds` where a Service does not say it.
-const TIMEOUT_SECONDS: i64 = 300;
 /// The port of an app that names none.
 const USER_PORT: i64 = 8080;
 
@@ -170,15 +169,6 @@ fn reachability(revision: &Value, deployment: &Value) -> &'static str {
     }
 }
 
-fn is_h2c(revision: &Value) -> bool {
-    text(revision, "/spec/containers/0/ports/0/name") == "h2c"
-}
-
-/// The port of the queue-proxy for requests.
-pub(super) fn request_port(is_h2c: bool) -> u16 {
-    if is_h2c { keys::H2C_PORT } else { keys::HTTP1_PORT }
-}
-
 /// How many pods a new revision begins with.
 fn initial_scale(known: &KnownObjects, system: &str, revision: &Value) -> i64 {
     let annotation = entries(revision, "/metadata/annotations");
@@ -229,11 +219,6 @@ fn template_hash(revision: &Value, image: &str) -> String {
     format!("{hash:08x}")
 }
 
-fn timeout_seconds(revision: &Value) -> i64 {
-    let seconds = number(revision, "/spec/timeoutSeconds");
-    if seconds > 0 { seconds } else { TIMEOUT_SECONDS }
-}
-
 fn user_port(revision: &Value) -> i64 {
     let port = number(revision, "/spec/containers/0/ports/0/containerPort");
     if port > 0 { port } else { USER_PORT }
@@ -260,7 +245,8 @@ fn user_container(revision: &Value) -> Value {
         environment.push(json!({"name": variable, "value": value}));
     }
     container["env"] = Value::Array(environment);
-    container["lifecycle"] = json!({"preStop": {"httpGet": {"port": 8022, "path": "/wait-for-drain"}}});
+    container["lifecycle"] =
+        json!({"preStop": {"httpGet": {"port": keys::DRAIN_PORT, "path": "/wait-for-drain"}}});
     let is_kubelets = container.pointer("/readinessProbe/exec").is_some();
     if !is_kubelets && let Some(fields) = container.as_object_mut() {
         fields.remove("readinessProbe");
@@ -285,7 +271,7 @@ fn queue_proxy(revision: &Value, system: &str, image: &str) -> Value {
         "image": image,
         "ports": [
             {"name": "http-autometric", "containerPort": keys::STAT_PORT},
-            {"name": "http-usermetric", "containerPort": 9091},
+            {"name": "http-usermetric", "containerPort": keys::REQUEST_METRICS_PORT},
             {"name": "queue-port", "containerPort": port},
             {"name": "https-port", "containerPort": keys::TLS_PORT},
         ],
