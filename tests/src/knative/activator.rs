@@ -138,13 +138,12 @@ impl ActivatorState {
 fn revision_of(headers: &http::HeaderMap, host: &str) -> Option<RevisionKey> {
     let (name, namespace) = (text(headers, REVISION_HEADER), text(headers, NAMESPACE_HEADER));
     if !name.is_empty() && !namespace.is_empty() {
-        return Some(RevisionKey { namespace: namespace.to_owned(), name: name.to_owned() });
+        return Some(RevisionKey::new(namespace, name));
     }
     let mut parts = host.splitn(4, '.');
     let (name, namespace, svc, domain) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let domain = domain.split(':').next().unwrap_or_default();
-    (svc == "svc" && domain == DOMAIN)
-        .then(|| RevisionKey { namespace: namespace.to_owned(), name: name.to_owned() })
+    (svc == "svc" && domain == DOMAIN).then(|| RevisionKey::new(namespace, name))
 }
 
 /// The request as a queue-proxy gets it. A host that an ingress has noted wins.

@@ -61,10 +61,7 @@ async fn watch(client: Client, kind: PlayedKind, note: impl Fn(&Value, bool)) {
 }
 
 fn note_revision(revisions: &Arc<ServedRevisions>, object: &Value, is_there: bool) {
-    let key = RevisionKey {
-        namespace: text(object, "/metadata/namespace").to_owned(),
-        name: text(object, "/metadata/name").to_owned(),
-    };
+    let key = RevisionKey::new(text(object, "/metadata/namespace"), text(object, "/metadata/name"));
     if !is_there {
         return revisions.remove(&key);
     }
@@ -82,8 +79,7 @@ fn note_endpoints(revisions: &ServedRevisions, object: &Value, is_there: bool) {
     if name.is_empty() {
         return;
     }
-    let key =
-        RevisionKey { namespace: text(object, "/metadata/namespace").to_owned(), name: name.to_owned() };
+    let key = RevisionKey::new(text(object, "/metadata/namespace"), name);
     let of = |lists: &[&str]| if is_there { addresses(object, lists) } else { BTreeSet::new() };
     match label(object, keys::SERVICE_TYPE) {
         "Private" => revisions.put_pods(&key, of(&["addresses", "notReadyAddresses"])),
