@@ -107,13 +107,12 @@ impl KnownObjects {
 
     /// An object that is there and does not end.
     pub(super) fn get(&self, id: &ObjectId) -> Option<&Value> {
-        self.0.get(id).filter(|object| object.pointer("/metadata/deletionTimestamp").is_none())
+        self.0.get(id).filter(|object| !is_ending(object))
     }
 
     /// All objects of a kind that do not end, by their names.
     pub(super) fn of_kind(&self, kind: PlayedKind) -> impl Iterator<Item = (&ObjectId, &Value)> {
-        let living = |object: &Value| object.pointer("/metadata/deletionTimestamp").is_none();
-        self.0.iter().filter(move |(id, object)| id.kind == kind && living(object))
+        self.0.iter().filter(move |(id, object)| id.kind == kind && !is_ending(object))
     }
 
     /// A value in a ConfigMap.
@@ -121,6 +120,16 @@ impl KnownObjects {
         let data = self.get(&ObjectId::new(PlayedKind::ConfigMap, namespace, map))?.get("data")?;
         data.get(key)?.as_str()
     }
+}
+
+/// Whether an object is being deleted, but is still there.
+fn is_ending(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some()
+}
+
+/// The elements of the list at a JSON pointer; none where there is no list.
+pub(super) fn list<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice)
 }
 
 /// The text at a JSON pointer; empty where there is none.

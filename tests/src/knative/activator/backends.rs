@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 
 use super::served_revisions::{RevisionKey, ServedRevision, ServedRevisions};
 use crate::knative::keys;
-use crate::knative::objects::{PlayedKind, label, number, text};
+use crate::knative::objects::{PlayedKind, label, list, number, text};
 use crate::knative::revision_spec::{is_h2c, request_port, timeout_seconds};
 
 /// Between two rounds of probes, as in Knative.
@@ -89,12 +89,11 @@ fn note_endpoints(revisions: &ServedRevisions, object: &Value, is_there: bool) {
 }
 
 fn addresses(endpoints: &Value, lists: &[&str]) -> BTreeSet<IpAddr> {
-    let subsets = endpoints.get("subsets").and_then(Value::as_array).into_iter().flatten();
     let of_subset = |subset: &Value| -> Vec<IpAddr> {
-        let lists = lists.iter().flat_map(|list| subset[*list].as_array().into_iter().flatten());
-        lists.filter_map(|address| address["ip"].as_str()?.parse().ok()).collect()
+        let addresses = lists.iter().flat_map(|name| subset[*name].as_array().into_iter().flatten());
+        addresses.filter_map(|address| address["ip"].as_str()?.parse().ok()).collect()
     };
-    subsets.flat_map(of_subset).collect()
+    list(endpoints, "/subsets").iter().flat_map(of_subset).collect()
 }
 
 /// Probes the pods of a revision as long as it is there.
@@ -109,7 +108,7 @@ async fn look_after(revisions: Arc<ServedRevisions>, revision: Arc<ServedRevisio
         let answers = join_all(probes).await;
         healthy.extend(unknown.iter().zip(answers).filter(|(_, is_ready)| *is_ready).map(|(pod, _)| *pod));
         revision.assign(&healthy);
-        // With every pod known to be healthy it waits for a change alone.
+        // With every pod healthy only other pods, or the end of the revision, are news.
         let pause = if healthy.len() == pods.len() { Duration::from_secs(1) } else { PROBE_EVERY };
         let _ = tokio::time::timeout(pause, shown.changed()).await;
     }
