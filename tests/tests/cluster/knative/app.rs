@@ -102,7 +102,7 @@ impl KnativeApp {
     }
 
     /// Changes an annotation of a revision that runs.
-    pub(crate) async fn annotate(&self, revision: &str, key: &str, value: Option<&str>) {
+    pub(crate) async fn annotate(&self, revision: &str, key: &str, value: &str) {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
         let api = self.namespace.api_of(&KnativeKind::Revision.resource());
         api.patch(revision, &PatchParams::default(), &patch).await.expect("the revision is annotated");
@@ -116,7 +116,7 @@ impl KnativeApp {
 
     /// Status and reason of a condition.
     pub(crate) async fn condition(&self, kind: KnativeKind, name: &str, condition: &str) -> [String; 2] {
-        words(&self.object(kind, name).await, condition)
+        status_and_reason(&self.object(kind, name).await, condition)
     }
 
     /// Waits for status and reason of a condition.
@@ -134,13 +134,13 @@ impl KnativeApp {
         eventually(&format!("{revision} serves"), PATIENCE, || async {
             let service = self.object(KnativeKind::Service, NAME).await;
             let is_latest = service["status"]["latestReadyRevisionName"] == revision;
-            let ready = words(&service, "Ready");
+            let ready = status_and_reason(&service, "Ready");
             if is_latest && ready[0] == "True" { Ok(()) } else { Err(service["status"].to_string()) }
         })
         .await;
     }
 
-    /// Whether the Service is ready now.
+    /// Status and reason of the condition Ready of the Service.
     pub(crate) async fn service_condition(&self) -> [String; 2] {
         self.condition(KnativeKind::Service, NAME, "Ready").await
     }
@@ -214,10 +214,15 @@ impl KnativeApp {
     }
 }
 
+/// A condition of an object as it is written, if it is.
+pub(crate) fn written_condition<'o>(object: &'o Value, condition: &str) -> Option<&'o Value> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|found| found["type"] == condition)
+}
+
 /// Status and reason of a condition of an object; Unknown and empty where it is not written.
-pub(crate) fn words(object: &Value, condition: &str) -> [String; 2] {
-    let mut conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-    let found = conditions.find(|found| found["type"] == condition);
+pub(crate) fn status_and_reason(object: &Value, condition: &str) -> [String; 2] {
+    let found = written_condition(object, condition);
     let text =
         |key: &str, unset: &str| found.and_then(|found| found[key].as_str()).unwrap_or(unset).to_owned();
     [text("status", "Unknown"), text("reason", "")]

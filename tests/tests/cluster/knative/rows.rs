@@ -3,20 +3,20 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, PostParams};
 use kube::core::DynamicObject;
-use serde_json::{Value, json};
+use serde_json::json;
 use tests::cluster::{PATIENCE, TestNamespace, in_namespace};
 use tests::eventually;
 
-use crate::app::{KnativeApp, KnativeAppPlan, KnativeKind, controller_step, write_setting};
+use crate::app::{
+    KnativeApp, KnativeAppPlan, KnativeKind, controller_step, write_setting, written_condition,
+};
 use crate::status_watch::StatusWatch;
 
-/// Waits for the message of a condition of the `PodAutoscaler`.
+/// Waits for status, reason and message of a condition of the `PodAutoscaler`.
 async fn says(app: &KnativeApp, revision: &str, condition: &str, words: [&str; 3]) {
     eventually(&format!("{condition} is {words:?}"), PATIENCE, || async {
         let autoscaler = app.object(KnativeKind::PodAutoscaler, revision).await;
-        let conditions = autoscaler.pointer("/status/conditions").and_then(Value::as_array);
-        let found = conditions.into_iter().flatten().find(|found| found["type"] == condition);
-        let is_it = found.is_some_and(|found| {
+        let is_it = written_condition(&autoscaler, condition).is_some_and(|found| {
             ["status", "reason", "message"].into_iter().zip(words).all(|(key, word)| found[key] == word)
         });
         if is_it { Ok(()) } else { Err(autoscaler["status"].to_string()) }

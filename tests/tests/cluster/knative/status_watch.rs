@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::app::{KnativeApp, KnativeKind, words};
+use crate::app::{KnativeApp, KnativeKind, status_and_reason};
 
 /// Sees the statuses of a `PodAutoscaler` until it is ended.
 pub(crate) struct StatusWatch {
@@ -57,7 +57,8 @@ pub(crate) struct SeenStatuses(Vec<Value>);
 impl SeenStatuses {
     /// Status and reason of a condition, each time that they changed.
     pub(crate) fn course_of(&self, condition: &str) -> Vec<[String; 2]> {
-        let mut course: Vec<[String; 2]> = self.written().map(|status| words(status, condition)).collect();
+        let states = self.written().map(|object| status_and_reason(object, condition));
+        let mut course: Vec<[String; 2]> = states.collect();
         course.dedup();
         course
     }
@@ -79,13 +80,14 @@ impl SeenStatuses {
             for key in ["serviceName", "metricsServiceName"] {
                 assert!(status[key].is_string(), "the API server requires {key}: {status}");
             }
-            let is_initialized = words(object, "ScaleTargetInitialized")[0] == "True";
+            let is_initialized = status_and_reason(object, "ScaleTargetInitialized")[0] == "True";
             assert!(is_initialized || !was_initialized, "once initialized, for ever: {status}");
             if is_initialized {
                 assert_ne!(status["serviceName"], "", "both come in one write: {status}");
             } else {
-                // But where the first start has timed out, which the tests of that leave out here.
-                assert_ne!(words(object, "Ready")[0], "False", "it would fail the revision: {status}");
+                // A first start that times out makes it False: the test of that row does not call this.
+                let ready = status_and_reason(object, "Ready");
+                assert_ne!(ready[0], "False", "it would fail the revision: {status}");
             }
             was_initialized = is_initialized;
         }
