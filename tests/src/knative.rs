@@ -24,3 +24,5 @@ mod revision_spec;
 mod revision_throttler;
 mod stat_bytes;
 mod subset;
+
+pub use objects::PlayedKind;

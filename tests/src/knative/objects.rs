@@ -5,16 +5,24 @@ use std::collections::BTreeMap;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Map, Value, json};
 
-/// The kinds that the stand-ins read or write.
+/// The kinds that the stand-ins or their tests read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum PlayedKind {
+pub enum PlayedKind {
+    /// Settings, also those of the stand-ins.
     ConfigMap,
+    /// The Service that a user of Knative applies.
     KnativeService,
+    /// One generation of a Service's template.
     Revision,
+    /// What an autoscaler reads, and writes its status to.
     PodAutoscaler,
+    /// What an autoscaler asks for: pods or activators behind a revision.
     ServerlessService,
+    /// The workload of a revision's pods.
     Deployment,
+    /// A Service of Kubernetes' own.
     Service,
+    /// The addresses behind a Service of Kubernetes.
     Endpoints,
 }
 
@@ -48,7 +56,8 @@ impl PlayedKind {
         }
     }
 
-    pub(super) fn resource(self) -> ApiResource {
+    /// The kind as a client of the API server names it.
+    pub fn resource(self) -> ApiResource {
         let (group, version, kind, plural) = self.names();
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
     }

@@ -8,9 +8,10 @@ use kube::core::DynamicObject;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
+use tests::knative::PlayedKind;
 use tokio::task::JoinHandle;
 
-use crate::app::{KnativeApp, KnativeKind, status_and_reason};
+use crate::app::{KnativeApp, status_and_reason};
 
 /// Sees the statuses of a `PodAutoscaler` until it is ended.
 pub(crate) struct StatusWatch {
@@ -24,7 +25,7 @@ const SORTED: [&str; 4] = ["Active", "Ready", "SKSReady", "ScaleTargetInitialize
 impl StatusWatch {
     /// Sees the statuses of a revision's autoscaler from now on, also before there is one.
     pub(crate) fn begin(app: &KnativeApp, revision: &str) -> Self {
-        let api: Api<DynamicObject> = app.namespace.api_of(&KnativeKind::PodAutoscaler.resource());
+        let api: Api<DynamicObject> = app.namespace.api_of(&PlayedKind::PodAutoscaler.resource());
         let config = watcher::Config::default().fields(&format!("metadata.name={revision}"));
         let seen = Arc::new(Mutex::new(Vec::<Value>::new()));
         let noted = Arc::clone(&seen);
