@@ -1,4 +1,4 @@
-//! How are labels and annotations of an installed Knative called?
+//! How are labels and annotations of an installed Knative called, and which ports do its programs have?
 
 pub(super) const REVISION: &str = "serving.knative.dev/revision";
 pub(super) const REVISION_UID: &str = "serving.knative.dev/revisionUID";

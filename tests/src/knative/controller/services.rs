@@ -15,7 +15,7 @@ pub(super) fn of_serverless(known: &KnownObjects, id: &ObjectId, serverless: &Va
         let wanted = service(serverless, "Private", &private_ports(is_h2c(serverless)), &selector);
         return ensured(known, ControllerStep::Services, private, wanted);
     }
-    // Of a public Service that is there, its labels, owner and ports are kept, and that it has no selector.
+    // A public Service that is there gets its labels, owner and ports back, and loses a selector.
     let wanted = service(serverless, "Public", &public_ports(is_h2c(serverless)), &Value::Null);
     ensured(known, ControllerStep::Services, public_id(id), wanted)
 }

@@ -13,14 +13,14 @@ use tokio::task::JoinHandle;
 
 use crate::app::{KnativeApp, status_and_reason};
 
+/// The conditions of a status, in the order in which they are written.
+const CONDITIONS: [&str; 4] = ["Active", "Ready", "SKSReady", "ScaleTargetInitialized"];
+
 /// Sees the statuses of a `PodAutoscaler` until it is ended.
 pub(crate) struct StatusWatch {
     seen: Arc<Mutex<Vec<Value>>>,
     watching: JoinHandle<()>,
 }
-
-/// The conditions of a status, in the order in which they are written.
-const SORTED: [&str; 4] = ["Active", "Ready", "SKSReady", "ScaleTargetInitialized"];
 
 impl StatusWatch {
     /// Sees the statuses of a revision's autoscaler from now on, also before there is one.
@@ -76,7 +76,7 @@ impl SeenStatuses {
             let status = &object["status"];
             let conditions = status["conditions"].as_array().expect("a list");
             let kinds: Vec<&str> = conditions.iter().filter_map(|one| one["type"].as_str()).collect();
-            assert_eq!(kinds, SORTED, "sorted by type: {status}");
+            assert_eq!(kinds, CONDITIONS, "sorted by type: {status}");
             assert_eq!(status["observedGeneration"], object["metadata"]["generation"], "{status}");
             for key in ["serviceName", "metricsServiceName"] {
                 assert!(status[key].is_string(), "the API server requires {key}: {status}");
