@@ -29,13 +29,13 @@ const READY_MAX: Duration = Duration::from_secs(20);
 pub(crate) struct RevisionReader {
     api: SocketAddr,
     page: String,
-    /// The connection of the answer before; none before the first answer, and after a failure.
-    asking: Option<AskingConnection>,
+    /// The connection that the last answer came over; none before the first answer, and after a failure.
+    connection: Option<AskingConnection>,
 }
 
 impl RevisionReader {
     pub(crate) fn new(api: SocketAddr, service: &str) -> Self {
-        Self { api, page: format!("/v1/revisions/default/service/{service}"), asking: None }
+        Self { api, page: format!("/v1/revisions/default/service/{service}"), connection: None }
     }
 
     /// The state of the revision now.
@@ -43,17 +43,17 @@ impl RevisionReader {
         let answer = tokio::time::timeout(PATIENCE, self.ask()).await;
         let answer = answer.unwrap_or_else(|_| Err(format!("{} took over {PATIENCE:?}", self.api)));
         if answer.is_err() {
-            self.asking = None;
+            self.connection = None;
         }
         answer
     }
 
     async fn ask(&mut self) -> Result<Value, String> {
-        let asking = match &mut self.asking {
-            Some(asking) => asking,
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
             empty => empty.insert(AskingConnection::open(self.api).await?),
         };
-        match asking.json(&self.page).await? {
+        match connection.json(&self.page).await? {
             (StatusCode::OK, detail) => Ok(detail),
             (status, complaint) => Err(format!("{}: {status}: {complaint}", self.page)),
         }
@@ -84,7 +84,7 @@ impl AskingConnection {
 
     /// Waits until an autoscaler knows everything that is there, and readers find all that it knows.
     async fn until_ready(&mut self) -> Result<(), String> {
-        let mut last = String::new();
+        let mut last = format!("/ready was not answered within {READY_MAX:?}");
         let attempts = async {
             loop {
                 let (status, body) = self.get("/ready").await?;

@@ -573,13 +573,11 @@ impl Revision {
 
     /// Whether one of its last decisions was made with so many ready pods.
     pub fn had_ready(&self, count: u64) -> bool {
-        let decisions = self.0["decisions"].as_array().map_or(&[][..], Vec::as_slice);
-        decisions.iter().any(|decision| decision["inputs"]["ready_pods"] == count)
+        self.last_decisions().iter().any(|decision| decision["inputs"]["ready_pods"] == count)
     }
 
     /// Its last decisions, a line each, for the message of a failed assertion.
     pub fn decisions(&self) -> String {
-        let decisions = self.0["decisions"].as_array().map_or(&[][..], Vec::as_slice);
         let line = |decision: &Value| {
             let texts: Vec<&str> = decision["reasons"]
                 .as_array()
@@ -596,6 +594,10 @@ impl Revision {
                 texts.join("; ")
             )
         };
-        decisions.iter().map(line).collect()
+        self.last_decisions().iter().map(line).collect()
+    }
+
+    fn last_decisions(&self) -> &[Value] {
+        self.0["decisions"].as_array().map_or(&[][..], Vec::as_slice)
     }
 }

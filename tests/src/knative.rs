@@ -20,6 +20,9 @@ mod manifests;
 mod objects;
 pub mod queue_proxy;
 mod request_gate;
+mod revision_spec;
 mod revision_throttler;
 mod stat_bytes;
 mod subset;
+
+pub use objects::PlayedKind;

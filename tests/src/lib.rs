@@ -9,6 +9,7 @@ pub mod client;
 pub mod cluster;
 pub mod ebb;
 pub mod grip;
+pub mod hop_by_hop;
 pub mod http2;
 pub mod knative;
 pub mod manifest;

@@ -33,7 +33,7 @@ use served_revisions::{RevisionKey, ServedRevisions};
 const FRAMES_WAITING_MAX: usize = 100;
 /// The domain of the cluster of tests.
 const DOMAIN: &str = "cluster.local";
-/// How long an activator that is told to end takes requests, where nothing else is said.
+/// How long Knative's activator takes requests after it is told to end; `STAND_IN_DRAIN` overrides it.
 const DRAIN: Duration = Duration::from_secs(45);
 
 /// The names that a pod of the activator is given.
@@ -53,6 +53,13 @@ impl ActivatorPodNames {
             system: variable("SYSTEM_NAMESPACE")?,
         })
     }
+}
+
+/// How long the activator takes requests after it is told to end.
+fn drain_time(asked: Option<&str>) -> anyhow::Result<Duration> {
+    let Some(asked) = asked else { return Ok(DRAIN) };
+    let seconds = asked.parse::<u64>().context("STAND_IN_DRAIN is no number of seconds")?;
+    Ok(Duration::from_secs(seconds))
 }
 
 /// The parts of the activator that every request needs.
@@ -78,6 +85,7 @@ pub async fn run() -> anyhow::Result<()> {
         is_linked: Arc::default(),
         is_ending: Arc::default(),
     };
+    let drain = drain_time(std::env::var("STAND_IN_DRAIN").ok().as_deref())?;
     let mut term = signal(SignalKind::terminate())?;
     let serving = |port| {
         let state = state.clone();
@@ -86,8 +94,7 @@ pub async fn run() -> anyhow::Result<()> {
     let ended = async {
         term.recv().await;
         state.is_ending.store(true, Ordering::Relaxed);
-        let drain = std::env::var("STAND_IN_DRAIN").ok().and_then(|seconds| seconds.parse().ok());
-        tokio::time::sleep(drain.map_or(DRAIN, Duration::from_secs)).await;
+        tokio::time::sleep(drain).await;
     };
     // All are cancelled when the first ends: the process ends then.
     tokio::select! {
@@ -138,13 +145,12 @@ impl ActivatorState {
 fn revision_of(headers: &http::HeaderMap, host: &str) -> Option<RevisionKey> {
     let (name, namespace) = (text(headers, REVISION_HEADER), text(headers, NAMESPACE_HEADER));
     if !name.is_empty() && !namespace.is_empty() {
-        return Some(RevisionKey { namespace: namespace.to_owned(), name: name.to_owned() });
+        return Some(RevisionKey::new(namespace, name));
     }
     let mut parts = host.splitn(4, '.');
     let (name, namespace, svc, domain) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let domain = domain.split(':').next().unwrap_or_default();
-    (svc == "svc" && domain == DOMAIN)
-        .then(|| RevisionKey { namespace: namespace.to_owned(), name: name.to_owned() })
+    (svc == "svc" && domain == DOMAIN).then(|| RevisionKey::new(namespace, name))
 }
 
 /// The request as a queue-proxy gets it. A host that an ingress has noted wins.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CONNECTION, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::HOST;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -19,21 +19,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpListener;
 
-use super::request_gate::{ProbeAnswer, text};
+use super::request_gate::{NETWORK_HASH, ProbeAnswer, text};
+use crate::hop_by_hop::end_hop;
 
 /// The body of an answer, whatever it comes from.
 pub(super) type StandInBody = UnsyncBoxBody<Bytes, hyper::Error>;
-
-/// Headers that end at a hop (RFC 9110 §7.6.1).
-const HOP_BY_HOP: [HeaderName; 7] = [
-    CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
 
 pub(super) const ORIGINAL_HOST: &str = "k-original-host";
 pub(super) const PROXY_REQUEST: &str = "k-proxy-request";
@@ -119,12 +109,6 @@ impl HopClient {
     }
 }
 
-fn end_hop(headers: &mut HeaderMap) {
-    for name in &HOP_BY_HOP {
-        headers.remove(name);
-    }
-}
-
 /// The host that a request is to, in either version of HTTP.
 pub(super) fn host_of(request: &Request<Incoming>) -> String {
     let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
@@ -151,7 +135,7 @@ pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Stan
 pub(super) fn probed(answer: ProbeAnswer) -> Response<StandInBody> {
     let mut response = plain(answer.status, answer.body);
     if let Some(hash) = answer.hash {
-        response.headers_mut().insert("k-network-hash", hash);
+        response.headers_mut().insert(NETWORK_HASH, hash);
     }
     response
 }

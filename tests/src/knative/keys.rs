@@ -1,4 +1,4 @@
-//! How are labels and annotations of an installed Knative called?
+//! How are labels and annotations of an installed Knative called, and which ports do its programs have?
 
 pub(super) const REVISION: &str = "serving.knative.dev/revision";
 pub(super) const REVISION_UID: &str = "serving.knative.dev/revisionUID";
@@ -25,3 +25,7 @@ pub(super) const H2C_PORT: u16 = 8013;
 pub(super) const TLS_PORT: u16 = 8112;
 /// The page of a queue-proxy with its load.
 pub(super) const STAT_PORT: u16 = 9090;
+/// The page of a queue-proxy with metrics of requests, which the stand-ins do not serve.
+pub(super) const REQUEST_METRICS_PORT: u16 = 9091;
+/// The port of a queue-proxy at which kubelet's hooks wait for the drain.
+pub(super) const DRAIN_PORT: u16 = 8022;

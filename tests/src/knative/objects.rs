@@ -5,16 +5,24 @@ use std::collections::BTreeMap;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Map, Value, json};
 
-/// The kinds that the stand-ins read or write.
+/// The kinds that the stand-ins or their tests read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum PlayedKind {
+pub enum PlayedKind {
+    /// Settings, also those of the stand-ins.
     ConfigMap,
+    /// The Service that a user of Knative applies.
     KnativeService,
+    /// One generation of a Service's template.
     Revision,
+    /// What an autoscaler reads, and writes its status to.
     PodAutoscaler,
+    /// What an autoscaler asks for: pods or activators behind a revision.
     ServerlessService,
+    /// The workload of a revision's pods.
     Deployment,
+    /// A Service of Kubernetes' own.
     Service,
+    /// The addresses behind a Service of Kubernetes.
     Endpoints,
 }
 
@@ -48,7 +56,8 @@ impl PlayedKind {
         }
     }
 
-    pub(super) fn resource(self) -> ApiResource {
+    /// The kind as a client of the API server names it.
+    pub fn resource(self) -> ApiResource {
         let (group, version, kind, plural) = self.names();
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
     }
@@ -107,13 +116,12 @@ impl KnownObjects {
 
     /// An object that is there and does not end.
     pub(super) fn get(&self, id: &ObjectId) -> Option<&Value> {
-        self.0.get(id).filter(|object| object.pointer("/metadata/deletionTimestamp").is_none())
+        self.0.get(id).filter(|object| !is_ending(object))
     }
 
     /// All objects of a kind that do not end, by their names.
     pub(super) fn of_kind(&self, kind: PlayedKind) -> impl Iterator<Item = (&ObjectId, &Value)> {
-        let living = |object: &Value| object.pointer("/metadata/deletionTimestamp").is_none();
-        self.0.iter().filter(move |(id, object)| id.kind == kind && living(object))
+        self.0.iter().filter(move |(id, object)| id.kind == kind && !is_ending(object))
     }
 
     /// A value in a ConfigMap.
@@ -121,6 +129,16 @@ impl KnownObjects {
         let data = self.get(&ObjectId::new(PlayedKind::ConfigMap, namespace, map))?.get("data")?;
         data.get(key)?.as_str()
     }
+}
+
+/// Whether an object is being deleted, but is still there.
+fn is_ending(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some()
+}
+
+/// The elements of the list at a JSON pointer; none where there is no list.
+pub(super) fn list<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice)
 }
 
 /// The text at a JSON pointer; empty where there is none.

@@ -29,8 +29,6 @@ use super::stat_bytes::PushedStat;
 use crate::bench::clock;
 use proxy_settings::ControllerEnvironment;
 
-/// The port at which kubelet's hooks wait for the drain.
-const ADMIN_PORT: u16 = 8022;
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// How long no request may have come before a pod that drains ends. Knative waits for 30 s; tests for less.
 const QUIET: Duration = Duration::from_secs(2);
@@ -78,7 +76,7 @@ pub async fn run() -> anyhow::Result<()> {
     let loads = Arc::clone(&state);
     let loads = serve(keys::STAT_PORT, move |_| std::future::ready(loads.load_page()));
     let hooks = Arc::clone(&state);
-    let hooks = serve(ADMIN_PORT, move |_| {
+    let hooks = serve(keys::DRAIN_PORT, move |_| {
         let state = Arc::clone(&hooks);
         async move {
             state.drain().await;

@@ -5,7 +5,7 @@ use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 const NETWORK_PROBE: &str = "k-network-probe";
-const NETWORK_HASH: &str = "k-network-hash";
+pub(super) const NETWORK_HASH: &str = "k-network-hash";
 const KUBELET_PROBE: &str = "k-kubelet-probe";
 
 /// What a probe is answered.
@@ -56,14 +56,16 @@ pub(super) fn queue_gate(headers: &HeaderMap, is_draining: bool) -> QueueGate {
     let probers = ["kube-probe/", "Knative-Activator-Probe", "Knative-Autoscaling-Probe"];
     let value = text(headers, NETWORK_PROBE);
     let is_of_prober = probers.iter().any(|prober| agent.starts_with(prober));
-    match value {
-        _ if !is_of_prober && value != "probe" => QueueGate::Pass,
-        _ if is_draining => {
-            QueueGate::Answer(ProbeAnswer::new(StatusCode::SERVICE_UNAVAILABLE, "shutting down"))
-        }
-        "queue" if is_of_prober => QueueGate::AskApp,
-        _ if is_of_prober => QueueGate::Answer(unexpected(value)),
-        _ => QueueGate::Answer(echo(headers)),
+    if !is_of_prober && value != "probe" {
+        return QueueGate::Pass;
+    }
+    if is_draining {
+        return QueueGate::Answer(ProbeAnswer::new(StatusCode::SERVICE_UNAVAILABLE, "shutting down"));
+    }
+    match (is_of_prober, value) {
+        (false, _) => QueueGate::Answer(echo(headers)),
+        (true, "queue") => QueueGate::AskApp,
+        (true, _) => QueueGate::Answer(unexpected(value)),
     }
 }
 

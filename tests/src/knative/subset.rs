@@ -7,7 +7,7 @@ use std::net::IpAddr;
 const RING: u64 = 2048;
 
 /// The hash FNV-1a with 64 bits.
-fn hash(bytes: &[u8]) -> u64 {
+pub(super) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

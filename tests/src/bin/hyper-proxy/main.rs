@@ -12,9 +12,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Context;
 use bytes::Bytes;
-use http::header::{CONNECTION, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
@@ -22,6 +21,7 @@ use hyper::service::service_fn;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tests::hop_by_hop::end_hop;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 #[global_allocator]
@@ -32,17 +32,6 @@ const BACKLOG: u32 = 4096;
 
 /// Streams that one client may have open: more than any cell of the benchmark has on a connection.
 const STREAMS: u32 = 250;
-
-/// What ends at a hop (RFC 9110 §7.6.1).
-const HOP_BY_HOP: [HeaderName; 7] = [
-    CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
 
 /// Which protocol is spoken on both sides.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -140,11 +129,5 @@ impl Proxy {
         parts.authority = Some(self.app.clone());
         parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
         Uri::from_parts(parts).expect("scheme, authority and path make a target")
-    }
-}
-
-fn end_hop(headers: &mut HeaderMap) {
-    for name in &HOP_BY_HOP {
-        headers.remove(name);
     }
 }

@@ -21,13 +21,13 @@ use tokio::net::TcpStream;
 
 use super::served_revisions::{RevisionKey, ServedRevision, ServedRevisions};
 use crate::knative::keys;
-use crate::knative::objects::{PlayedKind, label, number, text};
+use crate::knative::objects::{PlayedKind, label, list, number, text};
+use crate::knative::revision_spec::{is_h2c, request_port, timeout_seconds};
 
 /// Between two rounds of probes, as in Knative.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
 /// The limit of one probe, as in Knative.
 const PROBE_LIMIT: Duration = Duration::from_millis(300);
-const TIMEOUT_SECONDS: u64 = 300;
 
 /// Watches until the process ends.
 pub(super) async fn watch_objects(client: Client, revisions: Arc<ServedRevisions>) {
@@ -61,17 +61,12 @@ async fn watch(client: Client, kind: PlayedKind, note: impl Fn(&Value, bool)) {
 }
 
 fn note_revision(revisions: &Arc<ServedRevisions>, object: &Value, is_there: bool) {
-    let key = RevisionKey {
-        namespace: text(object, "/metadata/namespace").to_owned(),
-        name: text(object, "/metadata/name").to_owned(),
-    };
+    let key = RevisionKey::new(text(object, "/metadata/namespace"), text(object, "/metadata/name"));
     if !is_there {
         return revisions.remove(&key);
     }
-    let is_h2c = text(object, "/spec/containers/0/ports/0/name") == "h2c";
-    let port = if is_h2c { keys::H2C_PORT } else { keys::HTTP1_PORT };
-    let seconds = u64::try_from(number(object, "/spec/timeoutSeconds")).ok().filter(|seconds| *seconds > 0);
-    let timeout = Duration::from_secs(seconds.unwrap_or(TIMEOUT_SECONDS));
+    let port = request_port(is_h2c(object));
+    let timeout = Duration::from_secs(timeout_seconds(object));
     let limit = u32::try_from(number(object, "/spec/containerConcurrency")).unwrap_or(0);
     if let Some(revision) = revisions.add(key, port, timeout, limit) {
         // Ends with the revision; tests notice requests that find no pod.
@@ -84,8 +79,7 @@ fn note_endpoints(revisions: &ServedRevisions, object: &Value, is_there: bool) {
     if name.is_empty() {
         return;
     }
-    let key =
-        RevisionKey { namespace: text(object, "/metadata/namespace").to_owned(), name: name.to_owned() };
+    let key = RevisionKey::new(text(object, "/metadata/namespace"), name);
     let of = |lists: &[&str]| if is_there { addresses(object, lists) } else { BTreeSet::new() };
     match label(object, keys::SERVICE_TYPE) {
         "Private" => revisions.put_pods(&key, of(&["addresses", "notReadyAddresses"])),
@@ -95,12 +89,11 @@ fn note_endpoints(revisions: &ServedRevisions, object: &Value, is_there: bool) {
 }
 
 fn addresses(endpoints: &Value, lists: &[&str]) -> BTreeSet<IpAddr> {
-    let subsets = endpoints.get("subsets").and_then(Value::as_array).into_iter().flatten();
     let of_subset = |subset: &Value| -> Vec<IpAddr> {
-        let lists = lists.iter().flat_map(|list| subset[*list].as_array().into_iter().flatten());
-        lists.filter_map(|address| address["ip"].as_str()?.parse().ok()).collect()
+        let addresses = lists.iter().flat_map(|name| subset[*name].as_array().into_iter().flatten());
+        addresses.filter_map(|address| address["ip"].as_str()?.parse().ok()).collect()
     };
-    subsets.flat_map(of_subset).collect()
+    list(endpoints, "/subsets").iter().flat_map(of_subset).collect()
 }
 
 /// Probes the pods of a revision as long as it is there.
@@ -115,7 +108,7 @@ async fn look_after(revisions: Arc<ServedRevisions>, revision: Arc<ServedRevisio
         let answers = join_all(probes).await;
         healthy.extend(unknown.iter().zip(answers).filter(|(_, is_ready)| *is_ready).map(|(pod, _)| *pod));
         revision.assign(&healthy);
-        // With every pod known to be healthy it waits for a change alone.
+        // With every pod healthy only other pods, or the end of the revision, are news.
         let pause = if healthy.len() == pods.len() { Duration::from_secs(1) } else { PROBE_EVERY };
         let _ = tokio::time::timeout(pause, shown.changed()).await;
     }

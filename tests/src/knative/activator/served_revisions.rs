@@ -17,6 +17,12 @@ pub(super) struct RevisionKey {
     pub(super) name: String,
 }
 
+impl RevisionKey {
+    pub(super) fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
 /// What the Endpoints of a revision say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RevisionAddresses {
@@ -141,7 +147,7 @@ mod tests {
     #[tokio::test]
     async fn the_own_place_is_kept_while_the_endpoints_name_pods() {
         let revisions = ServedRevisions::new(address(10));
-        let key = RevisionKey { namespace: "default".to_owned(), name: "hello-00001".to_owned() };
+        let key = RevisionKey::new("default", "hello-00001");
         // Before the revision is known; in the order of texts, .10 comes before .9.
         revisions.put_public(&key, &[address(9), address(10)].into());
         let revision = revisions.add(key.clone(), 8012, Duration::from_secs(1), 1).expect("it is new");

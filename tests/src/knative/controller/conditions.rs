@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::knative::objects::list;
+
 /// The words of a condition, without its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ConditionText<'t> {
@@ -58,18 +60,17 @@ pub(super) fn condition<'o>(object: &'o Value, kind: &'o str) -> ConditionText<'
 pub(super) fn written(object: &Value, wanted: &[ConditionText<'_>], now: &str) -> Value {
     let mut wanted = wanted.to_vec();
     wanted.sort_by_key(|condition| condition.kind);
-    let list = wanted.iter().map(|wanted| {
+    let conditions = wanted.iter().map(|wanted| {
         let live = found(object, wanted.kind);
         let is_same = live.is_some() && condition(object, wanted.kind) == *wanted;
         let since = live.filter(|_| is_same).and_then(|live| live["lastTransitionTime"].as_str());
         wanted.written(since.unwrap_or(now))
     });
-    list.collect()
+    conditions.collect()
 }
 
 fn found<'o>(object: &'o Value, kind: &str) -> Option<&'o Value> {
-    let list = object.pointer("/status/conditions")?.as_array()?;
-    list.iter().find(|condition| condition["type"] == kind)
+    list(object, "/status/conditions").iter().find(|condition| condition["type"] == kind)
 }
 
 #[cfg(test)]

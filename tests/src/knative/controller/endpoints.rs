@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::conditions::{ConditionText, written};
 use super::planned_write::{ControllerStep, PlannedWrite, WriteForm, ensured_status};
-use super::revisions::request_port;
 use super::services::{is_h2c, labels_of, private_id, public_id};
 use crate::knative::keys;
-use crate::knative::objects::{KnownObjects, ObjectId, PlayedKind, number, owner_reference, text};
+use crate::knative::objects::{KnownObjects, ObjectId, PlayedKind, list, number, owner_reference, text};
+use crate::knative::revision_spec::request_port;
 use crate::knative::subset::chosen;
 
 /// The Service in front of all activators.
@@ -91,15 +91,13 @@ fn sources<'k>(known: &'k KnownObjects, system: &str, id: &ObjectId) -> Option<(
 
 /// The addresses that are ready.
 fn ready(endpoints: &Value) -> BTreeSet<&str> {
-    let subsets = endpoints.get("subsets").and_then(Value::as_array).into_iter().flatten();
-    let addresses = subsets.flat_map(|subset| subset["addresses"].as_array().into_iter().flatten());
+    let addresses = list(endpoints, "/subsets").iter().flat_map(|subset| list(subset, "/addresses"));
     addresses.filter_map(|address| address["ip"].as_str()).collect()
 }
 
 /// Copies ready addresses, or those of them that are named, with the ports of requests and TLS.
 fn subsets(source: &Value, port: u16, named: Option<&BTreeSet<&str>>) -> Value {
-    let list = source.get("subsets").and_then(Value::as_array).into_iter().flatten();
-    let kept = list.filter_map(|subset| {
+    let kept = list(source, "/subsets").iter().filter_map(|subset| {
         let is_named = |address: &&Value| {
             named.is_none_or(|named| address["ip"].as_str().is_some_and(|ip| named.contains(ip)))
         };
@@ -116,17 +114,15 @@ fn subsets(source: &Value, port: u16, named: Option<&BTreeSet<&str>>) -> Value {
 
 /// The addresses with their pods, and the ports: the API server keeps them in an order of its own.
 fn keys_of(subsets: &Value) -> BTreeSet<String> {
-    let list = subsets.as_array().into_iter().flatten();
     let of_subset = |subset: &Value| -> Vec<String> {
-        let ports = subset["ports"].as_array().into_iter().flatten();
+        let ports = list(subset, "/ports").iter();
         let mut ports: Vec<String> = ports.map(|port| format!("{}:{}", port["name"], port["port"])).collect();
         ports.sort();
-        let addresses = subset["addresses"].as_array().into_iter().flatten();
         let key =
             |address: &Value| format!("{} {} {ports:?}", address["ip"], text(address, "/targetRef/uid"));
-        addresses.map(key).collect()
+        list(subset, "/addresses").iter().map(key).collect()
     };
-    list.flat_map(of_subset).collect()
+    list(subsets, "").iter().flat_map(of_subset).collect()
 }
 
 /// The status of a `ServerlessService`, where it is not as it is to be.

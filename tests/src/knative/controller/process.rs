@@ -41,7 +41,7 @@ pub async fn run() -> anyhow::Result<()> {
     let system = std::env::var("SYSTEM_NAMESPACE").unwrap_or_else(|_| SYSTEM.to_owned());
     let (news, mut received) = mpsc::channel(NEWS_MAX);
     for kind in PlayedKind::ALL {
-        // The controller's queue ends with a panic of a watch, once all are gone; tests notice a silent kind.
+        // A panic of it leaves its kind silent, which tests notice; after a panic of all, `run` ends.
         tokio::spawn(watch(client.clone(), kind, news.clone()));
     }
     drop(news);
@@ -57,7 +57,7 @@ pub async fn run() -> anyhow::Result<()> {
                 one = received.try_recv().ok();
             }
         }
-        // Of half of the objects the controller would make what is there already.
+        // With some kinds unknown the controller would make objects that are there already.
         if whole.len() < PlayedKind::ALL.len() {
             continue;
         }
@@ -69,7 +69,9 @@ pub async fn run() -> anyhow::Result<()> {
                 Ok(object) => known.put(id, object),
                 Err(error) => {
                     eprintln!("{id:?}: {error}");
-                    next = Some(clock::now() + AGAIN_AFTER);
+                    // A delayed write may be due before.
+                    let again = clock::now() + AGAIN_AFTER;
+                    next = Some(next.map_or(again, |soonest| soonest.min(again)));
                 }
             }
         }

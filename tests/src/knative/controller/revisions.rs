@@ -8,9 +8,9 @@ use crate::knative::keys;
 use crate::knative::objects::{
     KnownObjects, ObjectId, PlayedKind, entries, label, number, owner_reference, text,
 };
+use crate::knative::revision_spec::{is_h2c, request_port, timeout_seconds};
+use crate::knative::subset::hash;
 
-/// `timeoutSeconds` where a Service does not say it.
-const TIMEOUT_SECONDS: i64 = 300;
 /// The port of an app that names none.
 const USER_PORT: i64 = 8080;
 
@@ -40,7 +40,7 @@ pub(super) fn revision_name(service: &str, generation: i64) -> String {
 }
 
 /// The revisions of a Service, the oldest first.
-pub(super) fn revisions_of<'k>(
+fn revisions_of<'k>(
     known: &'k KnownObjects,
     service: &'k ObjectId,
 ) -> impl Iterator<Item = (&'k ObjectId, &'k Value)> {
@@ -116,7 +116,7 @@ pub(super) fn objects_of(
     writes
 }
 
-pub(super) fn deployment_name(revision: &str) -> String {
+fn deployment_name(revision: &str) -> String {
     format!("{revision}-deployment")
 }
 
@@ -170,15 +170,6 @@ fn reachability(revision: &Value, deployment: &Value) -> &'static str {
     }
 }
 
-fn is_h2c(revision: &Value) -> bool {
-    text(revision, "/spec/containers/0/ports/0/name") == "h2c"
-}
-
-/// The port of the queue-proxy for requests.
-pub(super) fn request_port(is_h2c: bool) -> u16 {
-    if is_h2c { keys::H2C_PORT } else { keys::HTTP1_PORT }
-}
-
 /// How many pods a new revision begins with.
 fn initial_scale(known: &KnownObjects, system: &str, revision: &Value) -> i64 {
     let annotation = entries(revision, "/metadata/annotations");
@@ -221,17 +212,10 @@ fn deployment_of(known: &KnownObjects, system: &str, revision: &Value) -> Value 
     })
 }
 
-/// What the template follows from, as a short text: another one rolls the Deployment.
+/// A short text for the spec and the image that a template is made of: another text rolls the Deployment.
 fn template_hash(revision: &Value, image: &str) -> String {
     let text = format!("{image} {}", revision.get("spec").unwrap_or(&Value::Null));
-    // Any number that differs for texts that differ.
-    let hash = text.bytes().fold(5381u32, |hash, byte| hash.wrapping_mul(33) ^ u32::from(byte));
-    format!("{hash:08x}")
-}
-
-fn timeout_seconds(revision: &Value) -> i64 {
-    let seconds = number(revision, "/spec/timeoutSeconds");
-    if seconds > 0 { seconds } else { TIMEOUT_SECONDS }
+    format!("{:016x}", hash(text.as_bytes()))
 }
 
 fn user_port(revision: &Value) -> i64 {
@@ -260,9 +244,11 @@ fn user_container(revision: &Value) -> Value {
         environment.push(json!({"name": variable, "value": value}));
     }
     container["env"] = Value::Array(environment);
-    container["lifecycle"] = json!({"preStop": {"httpGet": {"port": 8022, "path": "/wait-for-drain"}}});
-    let is_kubelets = container.pointer("/readinessProbe/exec").is_some();
-    if !is_kubelets && let Some(fields) = container.as_object_mut() {
+    container["lifecycle"] =
+        json!({"preStop": {"httpGet": {"port": keys::DRAIN_PORT, "path": "/wait-for-drain"}}});
+    // Kubelet runs an exec probe; the queue-proxy runs every other one.
+    let is_exec_probe = container.pointer("/readinessProbe/exec").is_some();
+    if !is_exec_probe && let Some(fields) = container.as_object_mut() {
         fields.remove("readinessProbe");
     }
     container
@@ -274,7 +260,7 @@ fn queue_proxy(revision: &Value, system: &str, image: &str) -> Value {
     let mut own_probe = revision.pointer("/spec/containers/0/readinessProbe").cloned().unwrap_or(json!({}));
     if let Some(fields) = own_probe.as_object_mut() {
         fields.retain(|key, _| key.ends_with("Seconds") || key.ends_with("Threshold"));
-        // Zero asks the queue-proxy to look often, and kubelet at its default.
+        // A zero makes the queue-proxy look often; kubelet takes its own default instead.
         fields.retain(|_, value| value.as_i64() != Some(0));
     }
     own_probe["httpGet"] = json!({
@@ -285,7 +271,7 @@ fn queue_proxy(revision: &Value, system: &str, image: &str) -> Value {
         "image": image,
         "ports": [
             {"name": "http-autometric", "containerPort": keys::STAT_PORT},
-            {"name": "http-usermetric", "containerPort": 9091},
+            {"name": "http-usermetric", "containerPort": keys::REQUEST_METRICS_PORT},
             {"name": "queue-port", "containerPort": port},
             {"name": "https-port", "containerPort": keys::TLS_PORT},
         ],
@@ -301,7 +287,7 @@ fn queue_proxy(revision: &Value, system: &str, image: &str) -> Value {
 
 /// The environment in the order of the contract's §6.1.
 fn queue_proxy_environment(revision: &Value, system: &str, port: u16) -> Value {
-    let seconds = |key: &str| number(revision, &format!("/spec/{key}")).to_string();
+    let spec_number = |key: &str| number(revision, &format!("/spec/{key}")).to_string();
     let probe = queue_probe(revision).to_string();
     let texts = [
         ("SERVING_NAMESPACE", text(revision, "/metadata/namespace").to_owned()),
@@ -310,10 +296,10 @@ fn queue_proxy_environment(revision: &Value, system: &str, port: u16) -> Value {
         ("SERVING_REVISION", text(revision, "/metadata/name").to_owned()),
         ("QUEUE_SERVING_PORT", port.to_string()),
         ("QUEUE_SERVING_TLS_PORT", keys::TLS_PORT.to_string()),
-        ("CONTAINER_CONCURRENCY", seconds("containerConcurrency")),
+        ("CONTAINER_CONCURRENCY", spec_number("containerConcurrency")),
         ("REVISION_TIMEOUT_SECONDS", timeout_seconds(revision).to_string()),
-        ("REVISION_RESPONSE_START_TIMEOUT_SECONDS", seconds("responseStartTimeoutSeconds")),
-        ("REVISION_IDLE_TIMEOUT_SECONDS", seconds("idleTimeoutSeconds")),
+        ("REVISION_RESPONSE_START_TIMEOUT_SECONDS", spec_number("responseStartTimeoutSeconds")),
+        ("REVISION_IDLE_TIMEOUT_SECONDS", spec_number("idleTimeoutSeconds")),
         ("SERVING_LOGGING_CONFIG", String::new()),
         ("SERVING_LOGGING_LEVEL", String::new()),
         ("USER_PORT", user_port(revision).to_string()),
@@ -344,7 +330,7 @@ fn queue_probe(revision: &Value) -> Value {
         probe[handler]["port"] = json!(if own > 0 { own } else { port });
         probe[handler]["host"] = json!("127.0.0.1");
     } else {
-        // Of an exec probe, which kubelet runs, a connection is left to the queue-proxy.
+        // For an app with an exec probe or with none the queue-proxy asks for a connection.
         probe = json!({"tcpSocket": {"host": "127.0.0.1", "port": port}});
     }
     if probe.get("successThreshold").is_none() {

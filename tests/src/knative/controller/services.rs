@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::planned_write::{ControllerStep, PlannedWrite, ensured};
-use super::revisions::request_port;
 use crate::knative::keys;
 use crate::knative::objects::{KnownObjects, ObjectId, PlayedKind, entries, owner_reference, text};
+use crate::knative::revision_spec::request_port;
 
 /// The private Service first; the public one once that is there.
 pub(super) fn of_serverless(known: &KnownObjects, id: &ObjectId, serverless: &Value) -> Option<PlannedWrite> {
@@ -15,7 +15,7 @@ pub(super) fn of_serverless(known: &KnownObjects, id: &ObjectId, serverless: &Va
         let wanted = service(serverless, "Private", &private_ports(is_h2c(serverless)), &selector);
         return ensured(known, ControllerStep::Services, private, wanted);
     }
-    // Ports and the absence of a selector are enforced, and nothing else.
+    // A public Service that is there gets its labels, owner and ports back, and loses a selector.
     let wanted = service(serverless, "Public", &public_ports(is_h2c(serverless)), &Value::Null);
     ensured(known, ControllerStep::Services, public_id(id), wanted)
 }
@@ -32,7 +32,7 @@ pub(super) fn is_h2c(serverless: &Value) -> bool {
     text(serverless, "/spec/protocolType") == "h2c"
 }
 
-/// That of the workload; `None` until the workload is known.
+/// The selector of the workload's pods; `None` until the workload is known.
 fn selector_of(known: &KnownObjects, id: &ObjectId, serverless: &Value) -> Option<Value> {
     let target = id.beside(PlayedKind::Deployment, text(serverless, "/spec/objectRef/name"));
     known.get(&target)?.pointer("/spec/selector/matchLabels").cloned()
@@ -63,7 +63,7 @@ fn private_ports(is_h2c: bool) -> Value {
         {"name": name, "port": 80, "targetPort": target},
         {"name": "https", "port": 443, "targetPort": keys::TLS_PORT},
         {"name": "http-autometric", "port": keys::STAT_PORT, "targetPort": "http-autometric"},
-        {"name": "http-usermetric", "port": 9091, "targetPort": "http-usermetric"},
+        {"name": "http-usermetric", "port": keys::REQUEST_METRICS_PORT, "targetPort": "http-usermetric"},
         {"name": istio, "port": target, "targetPort": target},
     ]);
     if is_h2c {

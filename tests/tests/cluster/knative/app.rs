@@ -6,38 +6,14 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Pod, Service};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::DynamicObject;
 use serde_json::{Map, Value, json};
 use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, TestNamespace};
+use tests::knative::PlayedKind;
 use tests::{Load, eventually};
 
 /// The name of every Service: each test has a namespace of its own.
 const NAME: &str = "hello";
-
-/// A kind of the installed Knative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KnativeKind {
-    Service,
-    Revision,
-    PodAutoscaler,
-    ServerlessService,
-}
-
-impl KnativeKind {
-    pub(crate) fn resource(self) -> ApiResource {
-        let (group, version, kind, plural) = match self {
-            Self::Service => ("serving.knative.dev", "v1", "Service", "services"),
-            Self::Revision => ("serving.knative.dev", "v1", "Revision", "revisions"),
-            Self::PodAutoscaler => {
-                ("autoscaling.internal.knative.dev", "v1alpha1", "PodAutoscaler", "podautoscalers")
-            }
-            Self::ServerlessService => {
-                ("networking.internal.knative.dev", "v1alpha1", "ServerlessService", "serverlessservices")
-            }
-        };
-        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
-    }
-}
 
 /// A Service of Knative's in the namespace of a test.
 #[derive(Clone)]
@@ -82,7 +58,7 @@ impl KnativeAppPlan {
             "metadata": {"name": NAME}, "spec": {"template": self.template()},
         });
         let service: DynamicObject = serde_json::from_value(service).expect("an object");
-        let api = namespace.api_of(&KnativeKind::Service.resource());
+        let api = namespace.api_of(&PlayedKind::KnativeService.resource());
         api.create(&PostParams::default(), &service).await.expect("the Service is made");
         KnativeApp { namespace: namespace.clone() }
     }
@@ -97,30 +73,30 @@ impl KnativeApp {
     /// Applies another template, of which a new revision is made.
     pub(crate) async fn change(&self, plan: &KnativeAppPlan) {
         let patch = Patch::Merge(json!({"spec": {"template": plan.template()}}));
-        let api = self.namespace.api_of(&KnativeKind::Service.resource());
+        let api = self.namespace.api_of(&PlayedKind::KnativeService.resource());
         api.patch(NAME, &PatchParams::default(), &patch).await.expect("the Service is changed");
     }
 
     /// Changes an annotation of a revision that runs.
-    pub(crate) async fn annotate(&self, revision: &str, key: &str, value: Option<&str>) {
+    pub(crate) async fn annotate(&self, revision: &str, key: &str, value: &str) {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
-        let api = self.namespace.api_of(&KnativeKind::Revision.resource());
+        let api = self.namespace.api_of(&PlayedKind::Revision.resource());
         api.patch(revision, &PatchParams::default(), &patch).await.expect("the revision is annotated");
     }
 
     /// An object as JSON; null while it is not there.
-    pub(crate) async fn object(&self, kind: KnativeKind, name: &str) -> Value {
+    pub(crate) async fn object(&self, kind: PlayedKind, name: &str) -> Value {
         let found = self.namespace.api_of(&kind.resource()).get_opt(name).await.expect("it can be read");
         found.map_or(Value::Null, |object| serde_json::to_value(object).expect("an object is JSON"))
     }
 
     /// Status and reason of a condition.
-    pub(crate) async fn condition(&self, kind: KnativeKind, name: &str, condition: &str) -> [String; 2] {
-        words(&self.object(kind, name).await, condition)
+    pub(crate) async fn condition(&self, kind: PlayedKind, name: &str, condition: &str) -> [String; 2] {
+        status_and_reason(&self.object(kind, name).await, condition)
     }
 
     /// Waits for status and reason of a condition.
-    pub(crate) async fn reaches(&self, kind: KnativeKind, name: &str, condition: &str, wanted: [&str; 2]) {
+    pub(crate) async fn reaches(&self, kind: PlayedKind, name: &str, condition: &str, wanted: [&str; 2]) {
         eventually(&format!("{condition} of {kind:?} {name} is {wanted:?}"), PATIENCE, || async {
             let found = self.condition(kind, name, condition).await;
             if found == wanted { Ok(()) } else { Err(format!("{found:?}")) }
@@ -132,17 +108,17 @@ impl KnativeApp {
     pub(crate) async fn is_ready(&self, generation: u32) {
         let revision = Self::revision(generation);
         eventually(&format!("{revision} serves"), PATIENCE, || async {
-            let service = self.object(KnativeKind::Service, NAME).await;
+            let service = self.object(PlayedKind::KnativeService, NAME).await;
             let is_latest = service["status"]["latestReadyRevisionName"] == revision;
-            let ready = words(&service, "Ready");
+            let ready = status_and_reason(&service, "Ready");
             if is_latest && ready[0] == "True" { Ok(()) } else { Err(service["status"].to_string()) }
         })
         .await;
     }
 
-    /// Whether the Service is ready now.
+    /// Status and reason of the condition Ready of the Service.
     pub(crate) async fn service_condition(&self) -> [String; 2] {
-        self.condition(KnativeKind::Service, NAME, "Ready").await
+        self.condition(PlayedKind::KnativeService, NAME, "Ready").await
     }
 
     /// The count that is wanted of a revision.
@@ -214,10 +190,15 @@ impl KnativeApp {
     }
 }
 
+/// A condition of an object as it is written, if it is.
+pub(crate) fn written_condition<'o>(object: &'o Value, condition: &str) -> Option<&'o Value> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|found| found["type"] == condition)
+}
+
 /// Status and reason of a condition of an object; Unknown and empty where it is not written.
-pub(crate) fn words(object: &Value, condition: &str) -> [String; 2] {
-    let mut conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-    let found = conditions.find(|found| found["type"] == condition);
+pub(crate) fn status_and_reason(object: &Value, condition: &str) -> [String; 2] {
+    let found = written_condition(object, condition);
     let text =
         |key: &str, unset: &str| found.and_then(|found| found[key].as_str()).unwrap_or(unset).to_owned();
     [text("status", "Unknown"), text("reason", "")]

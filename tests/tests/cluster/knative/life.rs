@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tests::cluster::{in_namespace, succeeds};
+use tests::knative::PlayedKind;
 
-use crate::app::{KnativeApp, KnativeAppPlan, KnativeKind};
+use crate::app::{KnativeApp, KnativeAppPlan};
 use crate::status_watch::{StatusWatch, assert_passes};
 
 /// A client's request that takes long enough to be in flight with others.
@@ -44,7 +45,7 @@ async fn live(app: &KnativeApp, is_direct: bool) {
     rest_at_zero(app, &revision).await;
     let woken = load.clone().with_own_connections().one().await;
     woken.assert_all_answered();
-    app.reaches(KnativeKind::PodAutoscaler, &revision, "Active", TRUE).await;
+    app.reaches(PlayedKind::PodAutoscaler, &revision, "Active", TRUE).await;
     rest_at_zero(app, &revision).await;
 
     let seen = watch.end();
@@ -57,8 +58,8 @@ async fn live(app: &KnativeApp, is_direct: bool) {
 
 /// A ready revision: names and counts stand there in the moment of readiness, in one write.
 async fn assert_ready(app: &KnativeApp, revision: &str) {
-    let autoscaler = app.object(KnativeKind::PodAutoscaler, revision).await;
-    let serverless = app.object(KnativeKind::ServerlessService, revision).await;
+    let autoscaler = app.object(PlayedKind::PodAutoscaler, revision).await;
+    let serverless = app.object(PlayedKind::ServerlessService, revision).await;
     let status = &autoscaler["status"];
     assert_eq!(status["serviceName"], serverless["status"]["serviceName"], "{status}");
     assert_eq!(status["metricsServiceName"], serverless["status"]["privateServiceName"], "{status}");
@@ -68,7 +69,7 @@ async fn assert_ready(app: &KnativeApp, revision: &str) {
     assert_eq!([&owners[0]["controller"], &owners[0]["blockOwnerDeletion"]], [true, true], "{owners}");
     let target = &serverless["spec"]["objectRef"];
     assert_eq!(*target, autoscaler["spec"]["scaleTargetRef"], "{target}");
-    let read = app.object(KnativeKind::Revision, revision).await;
+    let read = app.object(PlayedKind::Revision, revision).await;
     assert_eq!(read["status"]["actualReplicas"], 1, "{}", read["status"]);
 }
 
@@ -76,12 +77,12 @@ async fn assert_ready(app: &KnativeApp, revision: &str) {
 async fn rest_at_zero(app: &KnativeApp, revision: &str) {
     app.has_count(revision, |count| count == 0).await;
     for condition in ["Active", "Ready"] {
-        app.reaches(KnativeKind::PodAutoscaler, revision, condition, NO_TRAFFIC).await;
+        app.reaches(PlayedKind::PodAutoscaler, revision, condition, NO_TRAFFIC).await;
     }
     app.is_served_by_activators(revision).await;
-    let serverless = app.object(KnativeKind::ServerlessService, revision).await;
+    let serverless = app.object(PlayedKind::ServerlessService, revision).await;
     assert_eq!(serverless["spec"]["mode"], "Proxy", "{}", serverless["spec"]);
-    assert_eq!(app.condition(KnativeKind::Revision, revision, "Ready").await, TRUE);
+    assert_eq!(app.condition(PlayedKind::Revision, revision, "Ready").await, TRUE);
     assert_eq!(app.service_condition().await, TRUE);
 }
 
@@ -116,8 +117,8 @@ fn a_pod_autoscaler_of_another_class_is_not_written() {
             .await;
         let app = KnativeApp { namespace };
         let revision = KnativeApp::revision(1);
-        let autoscaler = app.object(KnativeKind::PodAutoscaler, &revision).await;
+        let autoscaler = app.object(PlayedKind::PodAutoscaler, &revision).await;
         assert!(autoscaler.is_object() && autoscaler.get("status").is_none(), "{autoscaler}");
-        assert_eq!(app.object(KnativeKind::ServerlessService, &revision).await, Value::Null);
+        assert_eq!(app.object(PlayedKind::ServerlessService, &revision).await, Value::Null);
     });
 }

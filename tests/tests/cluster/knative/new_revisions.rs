@@ -14,7 +14,7 @@ fn an_unreachable_revision_goes_to_zero_against_its_min_scale() {
         app.is_ready(1).await;
         let (first, second) = (KnativeApp::revision(1), KnativeApp::revision(2));
         // A live edit of a revision's annotation arrives as a change of its autoscaler.
-        app.annotate(&first, MIN_SCALE, Some("2")).await;
+        app.annotate(&first, MIN_SCALE, "2").await;
         app.has_count(&first, |count| count == 2).await;
 
         app.change(&plan.arg("--finish")).await;

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use tests::cluster::{PATIENCE, in_namespace};
+use tests::knative::PlayedKind;
 use tests::{asked_until, eventually};
 
-use crate::app::{KnativeApp, KnativeAppPlan, KnativeKind, controller_step};
+use crate::app::{KnativeApp, KnativeAppPlan, controller_step};
 
 /// Longer than the stable window and the grace period of the settings together.
 const LONG_ENOUGH: Duration = Duration::from_secs(18);
@@ -21,7 +22,7 @@ fn the_last_pod_stays_while_the_controller_has_not_put_activators_in_its_place()
 
         controller_step(&namespace, "endpoints", Some("still")).await;
         eventually("ebb asks for activators", PATIENCE, || async {
-            let serverless = app.object(KnativeKind::ServerlessService, &revision).await;
+            let serverless = app.object(PlayedKind::ServerlessService, &revision).await;
             let is_asked = serverless["spec"]["mode"] == "Proxy";
             if is_asked { Ok(()) } else { Err(serverless["spec"].to_string()) }
         })

@@ -3,20 +3,19 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, PostParams};
 use kube::core::DynamicObject;
-use serde_json::{Value, json};
+use serde_json::json;
 use tests::cluster::{PATIENCE, TestNamespace, in_namespace};
 use tests::eventually;
+use tests::knative::PlayedKind;
 
-use crate::app::{KnativeApp, KnativeAppPlan, KnativeKind, controller_step, write_setting};
+use crate::app::{KnativeApp, KnativeAppPlan, controller_step, write_setting, written_condition};
 use crate::status_watch::StatusWatch;
 
-/// Waits for the message of a condition of the `PodAutoscaler`.
+/// Waits for status, reason and message of a condition of the `PodAutoscaler`.
 async fn says(app: &KnativeApp, revision: &str, condition: &str, words: [&str; 3]) {
     eventually(&format!("{condition} is {words:?}"), PATIENCE, || async {
-        let autoscaler = app.object(KnativeKind::PodAutoscaler, revision).await;
-        let conditions = autoscaler.pointer("/status/conditions").and_then(Value::as_array);
-        let found = conditions.into_iter().flatten().find(|found| found["type"] == condition);
-        let is_it = found.is_some_and(|found| {
+        let autoscaler = app.object(PlayedKind::PodAutoscaler, revision).await;
+        let is_it = written_condition(&autoscaler, condition).is_some_and(|found| {
             ["status", "reason", "message"].into_iter().zip(words).all(|(key, word)| found[key] == word)
         });
         if is_it { Ok(()) } else { Err(autoscaler["status"].to_string()) }
@@ -40,7 +39,7 @@ fn a_controller_that_stands_still_keeps_the_revision_unready_and_fails_nothing()
 
         controller_step(&namespace, "endpoints", None).await;
         app.is_ready(1).await;
-        app.reaches(KnativeKind::PodAutoscaler, &revision, "SKSReady", ["True", ""]).await;
+        app.reaches(PlayedKind::PodAutoscaler, &revision, "SKSReady", ["True", ""]).await;
         watch.end().assert_well_formed();
     });
 }
@@ -59,7 +58,7 @@ fn a_start_that_never_ends_times_out_and_fails_the_revision() {
         says(&app, &revision, "Active", ["False", "TimedOut", timed_out]).await;
         app.has_count(&revision, |count| count == 0).await;
         let failed = ["False", "ProgressDeadlineExceeded"];
-        app.reaches(KnativeKind::Revision, &revision, "Ready", failed).await;
+        app.reaches(PlayedKind::Revision, &revision, "Ready", failed).await;
     });
 }
 
@@ -77,14 +76,14 @@ fn a_serverless_service_of_another_owner_is_left_alone() {
             },
         });
         let foreign: DynamicObject = serde_json::from_value(foreign).expect("an object");
-        let api = namespace.api_of(&KnativeKind::ServerlessService.resource());
+        let api = namespace.api_of(&PlayedKind::ServerlessService.resource());
         api.create(&PostParams::default(), &foreign).await.expect("it is made");
         let app = KnativeAppPlan::default().apply(&namespace).await;
         let message = format!("There is an existing ServerlessService \"{revision}\" that we do not own.");
         says(&app, &revision, "Active", ["False", "NotOwned", &message]).await;
-        let left = app.object(KnativeKind::ServerlessService, &revision).await;
+        let left = app.object(PlayedKind::ServerlessService, &revision).await;
         assert_eq!(left["spec"]["numActivators"], 7, "{left}");
-        assert_eq!(app.condition(KnativeKind::Revision, &revision, "Ready").await[0], "Unknown");
+        assert_eq!(app.condition(PlayedKind::Revision, &revision, "Ready").await[0], "Unknown");
     });
 }
 
@@ -101,7 +100,7 @@ fn a_revision_that_begins_at_zero_is_initialized_without_a_pod() {
         let revision = KnativeApp::revision(1);
         let watch = StatusWatch::begin(&app, &revision);
         app.is_ready(1).await;
-        app.reaches(KnativeKind::PodAutoscaler, &revision, "Active", ["False", "NoTraffic"]).await;
+        app.reaches(PlayedKind::PodAutoscaler, &revision, "Active", ["False", "NoTraffic"]).await;
         assert_eq!(pods(&namespace).await, 0);
         watch.end().assert_well_formed();
         app.is_served_by_activators(&revision).await;
@@ -117,7 +116,7 @@ fn an_initial_scale_of_two_needs_two_pods_once() {
         let app = KnativeAppPlan::default().scaled("initial-scale", "2").apply(&namespace).await;
         let revision = KnativeApp::revision(1);
         app.is_ready(1).await;
-        let read = app.object(KnativeKind::Revision, &revision).await;
+        let read = app.object(PlayedKind::Revision, &revision).await;
         assert_eq!(read["status"]["actualReplicas"], 2, "{}", read["status"]);
         app.has_count(&revision, |count| count == 0).await;
     });

@@ -8,9 +8,13 @@ use kube::core::DynamicObject;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
+use tests::knative::PlayedKind;
 use tokio::task::JoinHandle;
 
-use crate::app::{KnativeApp, KnativeKind, words};
+use crate::app::{KnativeApp, status_and_reason};
+
+/// The conditions of a status, in the order in which they are written.
+const CONDITIONS: [&str; 4] = ["Active", "Ready", "SKSReady", "ScaleTargetInitialized"];
 
 /// Sees the statuses of a `PodAutoscaler` until it is ended.
 pub(crate) struct StatusWatch {
@@ -18,13 +22,10 @@ pub(crate) struct StatusWatch {
     watching: JoinHandle<()>,
 }
 
-/// The conditions of a status, in the order in which they are written.
-const SORTED: [&str; 4] = ["Active", "Ready", "SKSReady", "ScaleTargetInitialized"];
-
 impl StatusWatch {
     /// Sees the statuses of a revision's autoscaler from now on, also before there is one.
     pub(crate) fn begin(app: &KnativeApp, revision: &str) -> Self {
-        let api: Api<DynamicObject> = app.namespace.api_of(&KnativeKind::PodAutoscaler.resource());
+        let api: Api<DynamicObject> = app.namespace.api_of(&PlayedKind::PodAutoscaler.resource());
         let config = watcher::Config::default().fields(&format!("metadata.name={revision}"));
         let seen = Arc::new(Mutex::new(Vec::<Value>::new()));
         let noted = Arc::clone(&seen);
@@ -57,7 +58,8 @@ pub(crate) struct SeenStatuses(Vec<Value>);
 impl SeenStatuses {
     /// Status and reason of a condition, each time that they changed.
     pub(crate) fn course_of(&self, condition: &str) -> Vec<[String; 2]> {
-        let mut course: Vec<[String; 2]> = self.written().map(|status| words(status, condition)).collect();
+        let states = self.written().map(|object| status_and_reason(object, condition));
+        let mut course: Vec<[String; 2]> = states.collect();
         course.dedup();
         course
     }
@@ -74,18 +76,19 @@ impl SeenStatuses {
             let status = &object["status"];
             let conditions = status["conditions"].as_array().expect("a list");
             let kinds: Vec<&str> = conditions.iter().filter_map(|one| one["type"].as_str()).collect();
-            assert_eq!(kinds, SORTED, "sorted by type: {status}");
+            assert_eq!(kinds, CONDITIONS, "sorted by type: {status}");
             assert_eq!(status["observedGeneration"], object["metadata"]["generation"], "{status}");
             for key in ["serviceName", "metricsServiceName"] {
                 assert!(status[key].is_string(), "the API server requires {key}: {status}");
             }
-            let is_initialized = words(object, "ScaleTargetInitialized")[0] == "True";
+            let is_initialized = status_and_reason(object, "ScaleTargetInitialized")[0] == "True";
             assert!(is_initialized || !was_initialized, "once initialized, for ever: {status}");
             if is_initialized {
                 assert_ne!(status["serviceName"], "", "both come in one write: {status}");
             } else {
-                // But where the first start has timed out, which the tests of that leave out here.
-                assert_ne!(words(object, "Ready")[0], "False", "it would fail the revision: {status}");
+                // A first start that times out makes it False: the test of that row does not call this.
+                let ready = status_and_reason(object, "Ready");
+                assert_ne!(ready[0], "False", "it would fail the revision: {status}");
             }
             was_initialized = is_initialized;
         }

@@ -12,10 +12,10 @@ fn folder(name: &str) -> String {
     folder.to_str().expect("the tests lie in a folder of plain letters").to_owned()
 }
 
-async fn apply(name: &str) {
+/// Applies a folder of manifests and waits for these Deployments.
+async fn apply(name: &str, deployments: &[&str]) {
     kubectl(&["apply", "-k", &folder(name)]).await;
-    for deployment in ["autoscaler", "activator"] {
-        // The activators are unready for a moment while no autoscaler takes their connections.
+    for deployment in deployments {
         let deployment = format!("deployment/{deployment}");
         kubectl(&["-n", KNATIVE_SYSTEM, "rollout", "status", &deployment, "--timeout=90s"]).await;
     }
@@ -29,18 +29,16 @@ fn knatives_manifest_takes_ebb_away_without_a_trace_and_ebb_comes_in_again() {
         let revision = KnativeApp::revision(1);
         let load = app.load(&revision).await;
 
-        kubectl(&["apply", "-k", &folder("release")]).await;
-        let autoscaler =
-            ["-n", KNATIVE_SYSTEM, "rollout", "status", "deployment/autoscaler", "--timeout=90s"];
-        kubectl(&autoscaler).await;
+        // Without an autoscaler that takes their connections the activators do not stay ready.
+        apply("release", &["autoscaler"]).await;
         // It ends with an error where anything differs.
         kubectl(&["diff", "-k", &folder("release")]).await;
         load.one().await.assert_all_answered();
 
-        apply("overlay").await;
+        apply("overlay", &["autoscaler", "activator"]).await;
         kubectl(&["diff", "-k", &folder("overlay")]).await;
         load.with_own_connections().one().await.assert_all_answered();
-        app.annotate(&revision, "autoscaling.knative.dev/min-scale", Some("2")).await;
+        app.annotate(&revision, "autoscaling.knative.dev/min-scale", "2").await;
         app.has_count(&revision, |count| count == 2).await;
     });
 }

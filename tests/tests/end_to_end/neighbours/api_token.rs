@@ -319,13 +319,13 @@ async fn a_stream_of_logs_that_was_begun_goes_on_when_the_token_changes() {
 #[tokio::test]
 async fn a_unit_lets_a_group_read_the_token_where_the_group_can_reach_it() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    // The user of the service has to read the manifests.
+    set_mode(folder.path(), 0o755);
     let manifest = folder.path().join("hello.yaml");
     std::fs::write(&manifest, Service::new("hello").yaml()).expect("it can be written");
     let install = async |arguments: &[&str]| {
         let mut command = Command::new(executable());
         command.args(["install", "--dry-run", "--system", "--token-group", "65534"]).args(arguments);
-        let for_all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(folder.path(), for_all).expect("it is ours");
         command.arg("-f").arg(&manifest);
         let output = command.output().await.expect("it starts");
         let [said, errors] =
