@@ -123,8 +123,7 @@ impl Scene {
     async fn taken(&self, tab: &mut Tab) -> String {
         let address = serve(self.fleet).await;
         tab.show_in(self.medium, self.scheme, self.size).await;
-        tab.go("about:blank").await;
-        tab.go(&format!("http://{address}/{}", self.page)).await;
+        tab.load(&format!("http://{address}/{}", self.page)).await;
         tab.until("document.getElementById('state')?.textContent === 'live'").await;
         if self.page == REVISION.page {
             tab.until(REVISION.until).await;
