@@ -6,11 +6,11 @@ use tests::browser::Tab;
 
 use crate::fixed_api::{CHECKOUT, Fleet, serve};
 
-/// A stream tells twice a second. Each time twenty revisions have changed, and not one.
+/// The stream of changes has two events a second; in each of these twenty revisions have changed.
 const EVENTS: u32 = 30 * 60 * 2;
-/// The page of a revision asks for two things each 2 s.
+/// The page of a revision asks for its detail and its series every 2 s each.
 const QUESTIONS: u32 = 30 * 60;
-/// A page may have grown by so many bytes.
+/// By so many bytes the heap of a page may have grown.
 const GROWTH_MAX: f64 = 1_000_000.0;
 
 /// Timers that repeat run when the test says so, others a hundred times as soon; questions are counted.

@@ -53,8 +53,9 @@ struct Scene {
     size: (u32, u32),
     /// The medium: the screen where it is empty, or `print`.
     medium: &'static str,
-    /// What a person does on the page, in JavaScript, and the expression that is true afterwards.
+    /// The JavaScript that does on the page what a person would do there.
     steps: &'static str,
+    /// The expression that is true once the page shows the outcome of the steps.
     until: &'static str,
 }
 
