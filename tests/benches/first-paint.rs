@@ -64,8 +64,7 @@ async fn measured(api: SocketAddr, rounds: usize) -> anyhow::Result<(Samples, Sa
     // The first load of each makes what a browser keeps, and does not count.
     for round in 0..=rounds {
         for (address, samples) in [(api, &mut dashboard), (of_page, &mut page)] {
-            tab.go("about:blank").await;
-            tab.go(&format!("http://{address}/")).await;
+            tab.load(&format!("http://{address}/")).await;
             tab.until("window.rowsAt > 0").await;
             let after = tab.value("window.rowsAt").await.as_f64().context("a time")?;
             if round > 0 {

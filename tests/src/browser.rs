@@ -97,6 +97,13 @@ impl Tab {
         self.tell("Page.navigate", json!({"url": address})).await;
     }
 
+    /// Loads a page anew, without waiting until it is there. Addresses that differ behind the `#` alone are
+    /// one document, which a browser does not load again, so the tab leaves it first.
+    pub async fn load(&mut self, address: &str) {
+        self.go("about:blank").await;
+        self.go(address).await;
+    }
+
     /// The value of an expression of JavaScript, awaited if it is a promise.
     pub async fn value(&mut self, expression: &str) -> Value {
         let value = self.evaluated(expression).await;

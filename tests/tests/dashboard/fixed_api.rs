@@ -54,8 +54,8 @@ pub(crate) async fn serve(fleet: Fleet) -> SocketAddr {
         .merge(dashboard::pages());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
-    // The pages ask it while the test drives the browser. Its end is that of the test's runtime; if it ends
-    // before, the test waits for a page in vain and fails.
+    // The pages ask this server while the test drives the browser. It ends with the test's runtime; if it
+    // ended before, the test would wait for a page in vain and fail.
     tokio::spawn(async move { axum::serve(listener, router).await });
     address
 }
@@ -64,7 +64,8 @@ async fn asked_series(Query(parameters): Query<BTreeMap<String, String>>) -> Jso
     Json(series(parameters.get("range").map_or("", String::as_str)))
 }
 
-/// An event with everything, those of a fleet that changes, and none after them.
+/// The stream of changes: an event with all revisions; of a fleet that changes as many events as it says.
+/// The stream stays open after the last one.
 fn changes(fleet: Fleet) -> Response {
     let count = match fleet {
         Fleet::Changing { events } => events,

@@ -26,9 +26,7 @@ fn address(ebb: &Ebb, page: &str) -> String {
 
 /// Loads a page anew, and waits until it is live and has a heading.
 async fn load(tab: &mut Tab, ebb: &Ebb, page: &str) {
-    // Addresses that differ behind the `#` alone are one document, which a browser does not load again.
-    tab.go("about:blank").await;
-    tab.go(&address(ebb, page)).await;
+    tab.load(&address(ebb, page)).await;
     until_live(tab).await;
     tab.until("document.querySelector('main h2') !== null").await;
 }

@@ -6,11 +6,11 @@ use tests::browser::Tab;
 
 use crate::fixed_api::{CHECKOUT, Fleet, serve};
 
-/// A stream tells twice a second. Each time twenty revisions have changed, and not one.
+/// The stream of changes has two events a second; in each of these twenty revisions have changed.
 const EVENTS: u32 = 30 * 60 * 2;
-/// The page of a revision asks for two things each 2 s.
+/// The page of a revision asks for its detail and its series every 2 s each.
 const QUESTIONS: u32 = 30 * 60;
-/// A page may have grown by so many bytes.
+/// By so many bytes the heap of a page may have grown.
 const GROWTH_MAX: f64 = 1_000_000.0;
 
 /// Timers that repeat run when the test says so, others a hundred times as soon; questions are counted.
@@ -31,8 +31,7 @@ async fn heap(tab: &mut Tab) -> f64 {
 /// The heap of the fleet's page after so many events, and half as many seconds of its sparklines.
 async fn heap_after(tab: &mut Tab, events: u32) -> f64 {
     let address = serve(Fleet::Changing { events }).await;
-    tab.go("about:blank").await;
-    tab.go(&format!("http://{address}/")).await;
+    tab.load(&format!("http://{address}/")).await;
     tab.until(&format!("document.querySelector('tbody .of')?.textContent === '{events} of 7'")).await;
     let seconds = events / 2;
     tab.value(&format!("for (let turn = 0; turn < {seconds}; turn += 1) window.turnOfTest()")).await;
@@ -48,8 +47,7 @@ async fn pages_that_are_open_for_half_an_hour_keep_their_memory() {
     assert!(old - young <= GROWTH_MAX, "the page of the fleet has grown from {young} to {old} bytes");
 
     let address = serve(Fleet::Usual).await;
-    tab.go("about:blank").await;
-    tab.go(&format!("http://{address}/#/revision/{CHECKOUT}")).await;
+    tab.load(&format!("http://{address}/#/revision/{CHECKOUT}")).await;
     tab.until("window.questions > 100").await;
     let young = heap(&mut tab).await;
     tab.until(&format!("window.questions > {}", 100 + QUESTIONS)).await;

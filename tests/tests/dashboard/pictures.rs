@@ -53,8 +53,9 @@ struct Scene {
     size: (u32, u32),
     /// The medium: the screen where it is empty, or `print`.
     medium: &'static str,
-    /// What a person does on the page, in JavaScript, and the expression that is true afterwards.
+    /// The JavaScript that does on the page what a person would do there.
     steps: &'static str,
+    /// The expression that is true once the page shows the outcome of the steps.
     until: &'static str,
 }
 
@@ -123,8 +124,7 @@ impl Scene {
     async fn taken(&self, tab: &mut Tab) -> String {
         let address = serve(self.fleet).await;
         tab.show_in(self.medium, self.scheme, self.size).await;
-        tab.go("about:blank").await;
-        tab.go(&format!("http://{address}/{}", self.page)).await;
+        tab.load(&format!("http://{address}/{}", self.page)).await;
         tab.until("document.getElementById('state')?.textContent === 'live'").await;
         if self.page == REVISION.page {
             tab.until(REVISION.until).await;

@@ -27,8 +27,7 @@ async fn a_report_of_simulate_has_its_charts_and_is_used_by_keyboard() {
     let mut tab = Tab::open().await;
     for (scheme, width) in [("light", 1280), ("dark", 360)] {
         tab.show_as(scheme, width).await;
-        tab.go("about:blank").await;
-        tab.go(&address).await;
+        tab.load(&address).await;
         tab.until("document.querySelectorAll('svg.chart path.line.variant1').length === 1").await;
         let widest = tab.value("document.documentElement.scrollWidth").await;
         assert!(widest.as_u64() <= Some(u64::from(width)), "{widest} wide at {width}");

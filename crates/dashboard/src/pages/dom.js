@@ -42,6 +42,11 @@ export function tableBehind(summary, caption, headings, rows) {
   return make("details", { ontoggle: fill }, make("summary", {}, summary));
 }
 
+/** Facts in a list: a term, its text, and the lines behind it where there are some. */
+export function factList(facts) {
+  return make("dl", {}, facts.map(([term, text, lines]) => make("div", {}, make("dt", {}, term), make("dd", {}, text, lines ? make("pre", {}, lines) : null))));
+}
+
 /** A part of a page with a heading. */
 export function section(heading, ...children) {
   return make("section", {}, make("h3", {}, heading), ...children);

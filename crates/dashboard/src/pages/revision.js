@@ -2,7 +2,7 @@
 
 import { ask, repeat } from "/dashboard/api.js";
 import { barChart, legend, lineChart } from "/dashboard/charts.js";
-import { chartWidth, command, make, number, section, span, table } from "/dashboard/dom.js";
+import { chartWidth, command, factList, make, number, section, span, table } from "/dashboard/dom.js";
 import { RANGES, chartView, drawForecast, drawMoment, numbers, times } from "/dashboard/timeline.js";
 
 const DETAIL_EVERY_MS = 2000;
@@ -83,7 +83,7 @@ function drawFacts(element, { detail, problem }, told) {
   const key = JSON.stringify(facts);
   if (element.dataset.key === key) return;
   element.dataset.key = key;
-  element.replaceChildren(make("dl", {}, facts.map(([term, text, lines]) => make("div", {}, make("dt", {}, term), make("dd", {}, text, lines ? make("pre", {}, lines) : null)))));
+  element.replaceChildren(factList(facts));
 }
 
 function drawPods(element, detail, width) {

@@ -1,6 +1,6 @@
 // The chart of a revision: its past, the hours that come as past days had them, and what was decided at a moment.
 
-import { make, number, span, tableBehind } from "/dashboard/dom.js";
+import { factList, make, number, span, tableBehind } from "/dashboard/dom.js";
 
 /**
  * The ranges: text, the range of a series that holds it, how many of its last steps, how many steps of what is
@@ -14,7 +14,7 @@ export const RANGES = {
 };
 /** As many rows of a series stand in the table behind the chart. */
 const TABLE_ROWS_MAX = 60;
-/** Less of the width than this has no marks of its own. */
+/** The hours that come have marks of time where they take at least this part of the width. */
 const PLACE_OF_MARKS = 0.2;
 
 /** What the chart shows: lines over the last steps and those to come, with panic, decisions and cold starts. */
@@ -57,7 +57,7 @@ function pastLines(detail, series, from) {
 }
 
 /** What is expected of so many steps: in each the numbers of the hour in which it begins. */
-export function comingLines(hours, steps, stepMs) {
+function comingLines(hours, steps, stepMs) {
   const hourOf = (index) => hours.findLast(({ begins_in_ms: begins }) => begins <= index * stepMs);
   const all = Array.from({ length: steps }, (_, index) => hourOf(index));
   const column = (key) => all.map((hour) => hour?.[key] ?? null);
@@ -159,6 +159,6 @@ export function drawForecast(element, forecast) {
   if (avoided > 0) facts.push(["Cold starts avoided in 24 h", avoided]);
   if (whyNot) facts.push(["Why nothing is asked for", whyNot]);
   const rows = () => hours.map((hour) => [hour.local_time, hour.usual, hour.high, hour.pods]);
-  element.replaceChildren(make("dl", {}, facts.map(([term, text]) => make("div", {}, make("dt", {}, term), make("dd", {}, text)))),
+  element.replaceChildren(factList(facts),
     hours.length > 0 ? tableBehind("The next 24 hours as a table", "The next 24 hours, as past days had them", ["from", "usual demand", "high demand", "pods for high demand"], rows) : "");
 }
