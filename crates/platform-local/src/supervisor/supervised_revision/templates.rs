@@ -17,7 +17,7 @@ impl SupervisedRevision {
         let known = known.map(|(number, _)| *number);
         let before = std::mem::replace(&mut self.service, service);
         if before.template != self.service.template {
-            self.former = Some(before.template);
+            self.former_template = Some(before.template);
         }
         match known {
             Some(number) => self.present = number,
@@ -47,7 +47,7 @@ impl SupervisedRevision {
 
     /// The template before the last edit, if there was one.
     pub(crate) fn former_template(&self) -> Option<&Template> {
-        self.former.as_ref()
+        self.former_template.as_ref()
     }
 
     /// Forgets templates that no pod runs and none will.
