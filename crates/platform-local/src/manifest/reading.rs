@@ -209,8 +209,8 @@ impl FilesReading {
         }
     }
 
-    /// The Services of `last_good` that would lose a host of a `DomainMapping` because no document gives it to
-    /// any Service now. Hosts for which `counts` is false are passed over.
+    /// The Services of `last_good` that would lose a host of a `DomainMapping` because no document gives it
+    /// to any Service now. Hosts for which `counts` is false are passed over.
     fn without_mapping(
         &self,
         last_good: &LoadedManifest,
