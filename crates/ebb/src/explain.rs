@@ -75,9 +75,8 @@ fn text(detail: &RevisionDetail) -> String {
     lines.extend(awake(detail));
     lines.extend(now.prediction.as_ref().map(prediction));
     lines.extend(left_alone(now).map(|why| format!("  left alone {why}")));
-    let is_said = now.left_alone.is_some();
-    lines
-        .extend(platform(&detail.platform, is_said).into_iter().map(|terms| format!("  platform   {terms}")));
+    let terms = platform(&detail.platform, now.left_alone.is_some());
+    lines.extend(terms.into_iter().map(|line| format!("  platform   {line}")));
     if let Some(why) = &now.why_not_ready {
         lines.push(format!("  not ready  {why}"));
     }
@@ -138,8 +137,8 @@ fn left_alone(now: &RevisionSummary) -> Option<String> {
     })
 }
 
-/// What the platform changes of what annotations and ConfigMap ask for, a line each. Why the count is not
-/// written may have been said already.
+/// What the platform changes of what annotations and ConfigMap ask for, a line each. `is_left_alone`
+/// means that another line says already why the count is not written.
 fn platform(terms: &PlatformTermsView, is_left_alone: bool) -> Vec<String> {
     let PlatformTermsView { may_write, reachable, floor, floor_cause, hold } = terms;
     let mut lines = Vec::new();

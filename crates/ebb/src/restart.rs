@@ -20,15 +20,21 @@ pub(crate) fn run(options: &RestartOptions) -> anyhow::Result<ExitCode> {
         output::print_line(&format!("the {part} was rebuilt"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    order_rollout(&api, &options.target, "restart")
+    order(&api, &options.target, Method::POST, "/restart")
 }
 
-/// Orders that other pods take over from those of a Service: `restart` or `rollback`.
-pub(crate) fn order_rollout(api: &UpClient, wanted: &str, order: &str) -> anyhow::Result<ExitCode> {
+/// Gives an order about the one Service whose name is, or ends in, `/wanted`, and prints the answer.
+/// `path_end` follows the name in the path of the request.
+pub(crate) fn order(
+    api: &UpClient,
+    wanted: &str,
+    method: Method,
+    path_end: &str,
+) -> anyhow::Result<ExitCode> {
     let said = crate::up::runtime()?.block_on(async {
         let list: RevisionList = api.get("/v1/revisions").await?;
         let name = &choose(&list, wanted)?.name;
-        api.ask(Method::POST, &format!("/v1/revisions/{name}/{order}")).await
+        api.ask(method, &format!("/v1/revisions/{name}{path_end}")).await
     })?;
     output::print_line(String::from_utf8_lossy(&said).trim_end())?;
     Ok(ExitCode::SUCCESS)

@@ -2,11 +2,13 @@
 
 use std::process::ExitCode;
 
+use http::Method;
+
 use crate::cli::RollbackOptions;
 use crate::client::UpClient;
-use crate::restart::order_rollout;
+use crate::restart::order;
 
 /// Returns when the first pod of that template is on its way.
 pub(crate) fn run(options: &RollbackOptions) -> anyhow::Result<ExitCode> {
-    order_rollout(&UpClient::new(&options.api), &options.revision, "rollback")
+    order(&UpClient::new(&options.api), &options.revision, Method::POST, "/rollback")
 }

@@ -62,7 +62,7 @@ fn join(options: &RunOptions, name: &str, manifest: &str) -> anyhow::Result<Exit
     up::runtime()?.block_on(async {
         let mut stop_requests = StopRequests::listen()?;
         let left = JoinedManifest::leave(address, name, manifest)?;
-        let url = until_known(&api, name).await?;
+        let url = until_known(&api, name, &left).await?;
         output::print_line(&format!("default/service/{name}: {url}; Ctrl-C removes it"))?;
         stop_requests.next().await;
         drop(left);
@@ -71,16 +71,15 @@ fn join(options: &RunOptions, name: &str, manifest: &str) -> anyhow::Result<Exit
 }
 
 /// The URL of the Service, once the running `ebb up` has read its manifest.
-async fn until_known(api: &UpClient, name: &str) -> anyhow::Result<String> {
+async fn until_known(api: &UpClient, name: &str, left: &JoinedManifest) -> anyhow::Result<String> {
     let wanted = format!("default/service/{name}");
-    let file = format!("{name}.yaml:");
     let known = async {
         loop {
             let list: RevisionList = api.get("/v1/revisions").await?;
             if let Some(revision) = list.revisions.into_iter().find(|one| one.name.as_str() == wanted) {
                 return Ok(revision.url.unwrap_or_default());
             }
-            if let Some(problem) = list.problems.iter().find(|problem| problem.contains(&file)) {
+            if let Some(problem) = list.problems.iter().find(|problem| left.has(problem)) {
                 bail!("the running `ebb up` refuses it: {problem}");
             }
             tokio::time::sleep(LOOKS_EVERY).await;

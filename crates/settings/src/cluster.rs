@@ -21,7 +21,7 @@ use super::suggestion;
 use super::texts::SettingsTexts;
 use crate::hpa::HpaSettings;
 
-/// The keys that say where Prometheus is and how it is asked, and where records are, begin so.
+/// The prefixes of the keys that say where Prometheus is, how it is asked, and where records are.
 const PLACE_PREFIXES: [&str; 2] = ["prometheus-", "record-"];
 
 /// The ConfigMap, read and checked. The default is what an empty ConfigMap means.

@@ -7,7 +7,7 @@ use vocabulary::{KNATIVE_BUCKETS_MAX, parse_duration};
 
 use crate::resolve::PROGRESS_DEADLINE_DEFAULT;
 
-/// How many buckets there are: 1 to 10.
+/// How many buckets Knative's autoscalers share: 1 to 10.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketCount(u16);
 
@@ -18,7 +18,7 @@ impl Default for BucketCount {
 }
 
 impl BucketCount {
-    /// So many; `None` outside of 1 to 10.
+    /// A count of 1 to 10; `None` for any other number.
     pub fn new(count: u16) -> Option<Self> {
         (1..=KNATIVE_BUCKETS_MAX).contains(&count).then_some(Self(count))
     }
@@ -79,18 +79,15 @@ impl LeaderElection {
             renew_deadline: read("renew-deadline", "renewDeadline", unset.renew_deadline),
             retry: read("retry-period", "retryPeriod", unset.retry),
         };
-        let buckets =
-            data.get("buckets").map(|text| (text, text.trim().parse().ok().and_then(BucketCount::new)));
-        let buckets = match buckets {
-            None => BucketCount::default(),
-            Some((_, Some(count))) => count,
-            Some((text, None)) => {
-                problems.push(format!(
+        let mut buckets = BucketCount::default();
+        if let Some(text) = data.get("buckets") {
+            match text.trim().parse().ok().and_then(BucketCount::new) {
+                Some(count) => buckets = count,
+                None => problems.push(format!(
                     "config-leader-election: buckets is {text:?}, which is not a whole number from 1 to 10; write one, with all autoscalers stopped"
-                ));
-                BucketCount::default()
+                )),
             }
-        };
+        }
         if problems.is_empty() { Ok(Self { buckets, times }) } else { Err(problems) }
     }
 }
@@ -116,7 +113,7 @@ pub struct ProfileRefusal {
     pub text: String,
 }
 
-/// Each setting with its old name if it has one, and the value that is refused.
+/// Each setting with its old name if it has one, the value that is refused, and why.
 const REFUSED: [(&str, Option<&str>, &str, &str); 3] = [
     (
         "system-internal-tls",

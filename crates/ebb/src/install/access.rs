@@ -61,7 +61,7 @@ impl ServiceUser {
         (found.mode() >> place) & right == right
     }
 
-    /// The first folder on the way to a file, or the file, that this user may not use so.
+    /// The first thing for which this user lacks the right: a folder above a file, to enter, or the file.
     fn obstacle(&self, file: &Path, right: u32) -> anyhow::Result<Option<PathBuf>> {
         let real = fs::canonicalize(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let folders = real.ancestors().skip(1).map(|folder| (folder, RUN));

@@ -14,6 +14,9 @@ const NAME: &str = "ebb";
 const WITH_NAMES: [&str; 8] =
     ["get", "explain", "forecast", "ledger", "logs", "delete", "restart", "rollback"];
 
+/// The identifiers of these arguments; the `target` of `ebb restart` may also be a part of `ebb up`.
+const REVISION_ARGUMENTS: [&str; 2] = ["revision", "target"];
+
 /// The script by which a shell completes commands.
 pub(crate) fn script(shell: Shell) -> String {
     let mut script = Vec::new();
@@ -56,12 +59,14 @@ fn fish_names() -> String {
     )
 }
 
-/// The arguments named `revision` ask for names where the generated script offers files.
+/// The arguments that are revisions ask for names where the generated script offers files.
 fn with_zsh_names(script: &str) -> String {
     const NAMES: &str =
         "_ebb_revisions() { local -a names; names=(${(f)\"$(ebb names 2>/dev/null)\"}); compadd -a names }\n";
     let lines = script.lines().map(|line| {
-        let is_revision = line.starts_with("':revision ") || line.starts_with("'::revision ");
+        let argument = line.strip_prefix("':").map(|line| line.strip_prefix(':').unwrap_or(line));
+        let argument = argument.and_then(|line| line.split_once(' '));
+        let is_revision = argument.is_some_and(|(name, _)| REVISION_ARGUMENTS.contains(&name));
         if is_revision { line.replace(":_default'", ":_ebb_revisions'") } else { line.to_owned() }
     });
     let mut lines: Vec<String> = lines.collect();
@@ -84,14 +89,20 @@ mod tests {
             let script = script(shell);
             assert!(script.contains(expected) && script.contains("ebb names"), "{shell}: {script}");
         }
-        assert!(script(Shell::Zsh).starts_with("#compdef ebb\n_ebb_revisions()"));
+        let zsh = script(Shell::Zsh);
+        let restart = zsh.lines().find(|line| line.starts_with("':target "));
+        assert!(restart.is_some_and(|line| line.contains(":_ebb_revisions'")), "{restart:?}");
+        assert!(zsh.starts_with("#compdef ebb\n_ebb_revisions()"));
     }
 
     #[test]
-    fn every_command_with_names_is_one() {
-        let all = Cli::command();
+    fn every_command_with_names_takes_a_revision_first() {
+        let mut all = Cli::command();
+        all.build();
         for name in WITH_NAMES {
-            assert!(all.find_subcommand(name).is_some(), "{name}");
+            let command = all.find_subcommand(name).expect(name);
+            let first = command.get_positionals().next().map(|argument| argument.get_id().as_str());
+            assert!(first.is_some_and(|first| REVISION_ARGUMENTS.contains(&first)), "{name}: {first:?}");
         }
     }
 }

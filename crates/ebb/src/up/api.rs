@@ -154,12 +154,16 @@ async fn forward(State(front): State<FallbackPages>, request: Request) -> Respon
     front.current.router().oneshot(request).await.into_response()
 }
 
-async fn delete_service(name: &str, platform: &LocalPlatform) -> (StatusCode, String) {
-    let name = match RevisionName::parse(name) {
-        Ok(name) => name,
-        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")),
-    };
-    match platform.delete(name.clone()).await {
+/// The answer to an order about a Service; `Err` where the order names none.
+type OrderAnswer = Result<(StatusCode, String), (StatusCode, String)>;
+
+fn named(text: &str) -> Result<RevisionName, (StatusCode, String)> {
+    RevisionName::parse(text).map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}\n")))
+}
+
+async fn delete_service(name: &str, platform: &LocalPlatform) -> OrderAnswer {
+    let name = named(name)?;
+    Ok(match platform.delete(name.clone()).await {
         Deletion::Begun { file } => (
             StatusCode::OK,
             format!(
@@ -168,28 +172,22 @@ async fn delete_service(name: &str, platform: &LocalPlatform) -> (StatusCode, St
             ),
         ),
         Deletion::Unknown => unknown_service(&name),
-    }
+    })
 }
 
-async fn restart_service(name: &str, platform: &LocalPlatform) -> (StatusCode, String) {
-    let name = match RevisionName::parse(name) {
-        Ok(name) => name,
-        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")),
-    };
-    match platform.restart_pods(name.clone()).await {
+async fn restart_service(name: &str, platform: &LocalPlatform) -> OrderAnswer {
+    let name = named(name)?;
+    Ok(match platform.restart_pods(name.clone()).await {
         RolloutAnswer::Begun { .. } => {
             (StatusCode::OK, format!("{name} is restarted: new pods take over one by one\n"))
         }
         RolloutAnswer::NothingBefore | RolloutAnswer::Unknown => unknown_service(&name),
-    }
+    })
 }
 
-async fn roll_back_service(name: &str, platform: &LocalPlatform) -> (StatusCode, String) {
-    let name = match RevisionName::parse(name) {
-        Ok(name) => name,
-        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")),
-    };
-    match platform.roll_back(name.clone()).await {
+async fn roll_back_service(name: &str, platform: &LocalPlatform) -> OrderAnswer {
+    let name = named(name)?;
+    Ok(match platform.roll_back(name.clone()).await {
         RolloutAnswer::Begun { file } => (
             StatusCode::OK,
             format!(
@@ -204,7 +202,7 @@ async fn roll_back_service(name: &str, platform: &LocalPlatform) -> (StatusCode,
             ),
         ),
         RolloutAnswer::Unknown => unknown_service(&name),
-    }
+    })
 }
 
 fn unknown_service(name: &RevisionName) -> (StatusCode, String) {

@@ -13,13 +13,17 @@ use platform_local::ManifestSource;
 use super::take_over;
 
 /// The folder of the `ebb up` that has its API there.
-pub(crate) fn folder(api: SocketAddr) -> anyhow::Result<PathBuf> {
+fn folder(api: SocketAddr) -> anyhow::Result<PathBuf> {
     Ok(take_over::private_folder()?.join(format!("ebb-{}-{}.joined", api.ip(), api.port())))
 }
 
 /// The folder's life in an `ebb up`: it is removed with what is left in it.
 #[derive(Debug)]
-pub(super) struct JoinedFolder(PathBuf, SocketAddr);
+pub(super) struct JoinedFolder {
+    path: PathBuf,
+    /// The address of the API that the folder is named after.
+    api: SocketAddr,
+}
 
 impl JoinedFolder {
     /// Makes the folder for an `ebb up` with its API there; a successor finds the one of its predecessor.
@@ -32,24 +36,24 @@ impl JoinedFolder {
         if api.port() == 0 || (start == JoinedStart::Anew && is_taken()) {
             return None;
         }
-        let folder = folder(api).ok()?;
+        let path = folder(api).ok()?;
         if start == JoinedStart::Anew {
             // Left by one that was killed: its apps are gone, and so are the programs that joined them.
-            let _ = std::fs::remove_dir_all(&folder);
+            let _ = std::fs::remove_dir_all(&path);
         }
-        std::fs::create_dir_all(&folder).ok()?;
-        Some(Self(folder, api))
+        std::fs::create_dir_all(&path).ok()?;
+        Some(Self { path, api })
     }
 
     /// The same manifests with those that are left in the folder.
     pub(super) fn added_to(&self, source: ManifestSource) -> ManifestSource {
-        source.with_optional_directory(self.0.clone())
+        source.with_optional_directory(self.path.clone())
     }
 
     /// Removes the folder, with all that is in it, unless a successor has taken this process's place.
     pub(super) fn leave_to_successor_or_remove(self) {
-        if !take_over::has_left_a_socket(self.1) {
-            let _ = std::fs::remove_dir_all(&self.0);
+        if !take_over::has_left_a_socket(self.api) {
+            let _ = std::fs::remove_dir_all(&self.path);
         }
     }
 }
@@ -89,10 +93,29 @@ impl JoinedManifest {
         io::Write::write_all(&mut file, text.as_bytes()).with_context(|| manifest.0.display().to_string())?;
         Ok(manifest)
     }
+
+    /// Whether a problem of the running `ebb up` is one of this manifest.
+    pub(crate) fn has(&self, problem: &str) -> bool {
+        problem.contains(&format!("{}:", self.0.display()))
+    }
 }
 
 impl Drop for JoinedManifest {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_of_another_manifest_whose_name_ends_alike_is_not_its_own() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let manifest = JoinedManifest(folder.path().join("app.yaml"));
+        let problem = |name: &str| format!("{}:3:5: unknown field", folder.path().join(name).display());
+        assert!(manifest.has(&problem("app.yaml")));
+        assert!(!manifest.has(&problem("my-app.yaml")) && !manifest.has("app.yaml:3:5: unknown field"));
     }
 }

@@ -11,7 +11,9 @@ use crate::manifest::fields::Report;
 use crate::manifest::source::ForeignKinds;
 use crate::manifest::yaml::{YamlNode, YamlValue};
 
-const SERVICES: &str = "serving.knative.dev/v1";
+/// The `apiVersion` of Knative Services.
+pub(super) const SERVICES: &str = "serving.knative.dev/v1";
+/// The `apiVersion` of documents of kind `DomainMapping`.
 const MAPPINGS: &str = "serving.knative.dev/v1beta1";
 
 /// A document and the file that it stands in.

@@ -12,12 +12,12 @@ use vocabulary::{RevisionName, shown};
 
 use crate::manifest::Trouble;
 use crate::manifest::data::DEFAULT_NAMESPACE;
+use crate::manifest::document::SERVICES;
 use crate::manifest::fields::{ManifestFields, Report, WRITTEN_BY_SERVERS};
 use crate::manifest::yaml::{TextPlace, YamlNode};
 
 /// The only kind that a `DomainMapping` can name here.
 const TARGET_KIND: &str = "Service";
-const TARGET_VERSION: &str = "serving.knative.dev/v1";
 
 /// A host that a manifest gives to a Service.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,13 +132,13 @@ fn read_spec(mut spec: ManifestFields<'_>, namespace: &str, report: &mut Report)
 }
 
 fn read_target(mut target: ManifestFields<'_>, namespace: &str, report: &mut Report) -> Option<RevisionName> {
-    for (field, only) in [("kind", TARGET_KIND), ("apiVersion", TARGET_VERSION)] {
+    for (field, only) in [("kind", TARGET_KIND), ("apiVersion", SERVICES)] {
         let place = target.take(field).map(|node| node.place);
         if let Some(found) = target.text(field, report).filter(|found| *found != only) {
             report.refuse(
                 place,
                 format!(
-                    "spec.ref.{field} is {}; on one machine a host leads to a Service of {TARGET_VERSION}: write {only}",
+                    "spec.ref.{field} is {}; on one machine a host leads to a Service of {SERVICES}: write {only}",
                     shown(found)
                 ),
             );

@@ -209,7 +209,8 @@ impl FilesReading {
         }
     }
 
-    /// The Services that had a host by a document, and have none such now, nor has another Service.
+    /// The Services of `last_good` that would lose a host of a `DomainMapping` because no document gives it
+    /// to any Service now. Hosts for which `counts` is false are passed over.
     fn without_mapping(
         &self,
         last_good: &LoadedManifest,

@@ -167,8 +167,7 @@ fn metadata(
     let namespace = fields.label("namespace", report);
     fields.text_map("labels", report);
     let annotations = fields.text_map("annotations", report);
-    let (of_hosts, others): (Vec<_>, Vec<_>) =
-        annotations.into_iter().partition(|(key, _)| key.text == HOSTS_ANNOTATION);
+    let (of_hosts, others) = hosts_and_others(annotations);
     let hosts =
         of_hosts.into_iter().flat_map(|(key, text)| read_annotation(text, key.place, report)).collect();
     refuse_all(misplaced_annotations(&as_map(&others)), &others, report);
@@ -177,13 +176,16 @@ fn metadata(
     (name.and_then(|name| RevisionName::new(namespace, "service", name).ok()), hosts)
 }
 
-/// The annotations of a template without one that belongs to the Service, which is refused.
-fn without_hosts<'n>(
-    annotations: Vec<(&'n YamlKey, &'n str)>,
-    report: &mut Report,
-) -> Vec<(&'n YamlKey, &'n str)> {
-    let (of_hosts, others): (Vec<_>, Vec<_>) =
-        annotations.into_iter().partition(|(key, _)| key.text == HOSTS_ANNOTATION);
+type AnnotationEntries<'n> = Vec<(&'n YamlKey, &'n str)>;
+
+/// The annotation with the hosts of a Service, if it is there, and all others.
+fn hosts_and_others(annotations: AnnotationEntries<'_>) -> (AnnotationEntries<'_>, AnnotationEntries<'_>) {
+    annotations.into_iter().partition(|(key, _)| key.text == HOSTS_ANNOTATION)
+}
+
+/// The annotations of a template without that of hosts, which belongs to the Service and is refused here.
+fn without_hosts<'n>(annotations: AnnotationEntries<'n>, report: &mut Report) -> AnnotationEntries<'n> {
+    let (of_hosts, others) = hosts_and_others(annotations);
     for (key, _) in of_hosts {
         report.refuse(
             key.place,

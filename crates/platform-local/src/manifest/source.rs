@@ -116,7 +116,7 @@ impl ManifestSource {
     pub(crate) fn read(&self, file: &Path) -> io::Result<String> {
         match &self.standard_input {
             Some(text) if is_standard_input(file) => Ok(text.clone()),
-            Some(_) | None => read_regular(file),
+            Some(_) | None => text_of(read_regular(file)?),
         }
     }
 }
@@ -141,8 +141,9 @@ pub fn manifests_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A file that can be read again and again, as an edit needs it: a pipe would be empty the second time.
-fn read_regular(file: &Path) -> io::Result<String> {
+/// What is in a file that can be read again and again, as an edit needs it: a pipe would be empty the second
+/// time.
+pub(super) fn read_regular(file: &Path) -> io::Result<Vec<u8>> {
     let metadata = std::fs::metadata(file)?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file"));
@@ -150,7 +151,7 @@ fn read_regular(file: &Path) -> io::Result<String> {
     if metadata.len() > LARGEST_FILE {
         return Err(io::Error::other(format!("it has more than {LARGEST_FILE} bytes")));
     }
-    text_of(std::fs::read(file)?)
+    std::fs::read(file)
 }
 
 /// The text in a file. One in another encoding than UTF-8 is refused with what to do.

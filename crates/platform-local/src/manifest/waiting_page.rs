@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use settings::WaitingPageSetting;
+use settings::{WAITING_PAGE_ANNOTATION, WaitingPageSetting};
 use vocabulary::{WaitingPage, shown};
 
 use crate::manifest::fields::Report;
-use crate::manifest::source::text_of;
+use crate::manifest::source::{read_regular, text_of};
 use crate::manifest::yaml::TextPlace;
 
 /// The page; a file is read now, beside the manifest if its path is relative. One that cannot be had is
@@ -25,7 +25,7 @@ pub(crate) fn read(
         Ok(text) => WaitingPage::Text(text.into()),
         Err(error) => {
             let message = format!(
-                "annotation ebb.dev/waiting-page is {}, which cannot be read: {error}; write \"auto\", \"off\" or the path of a page in HTML",
+                "annotation {WAITING_PAGE_ANNOTATION} is {}, which cannot be read: {error}; write \"auto\", \"off\" or the path of a page in HTML",
                 shown(file)
             );
             report.refuse(place, message);
@@ -35,7 +35,7 @@ pub(crate) fn read(
 }
 
 fn text_in(file: &Path) -> io::Result<String> {
-    let bytes = std::fs::read(file)?;
+    let bytes = read_regular(file)?;
     if bytes.is_empty() || bytes.len() > WaitingPage::BYTES_MAX {
         let (found, most) = (bytes.len(), WaitingPage::BYTES_MAX);
         return Err(io::Error::other(format!("it has {found} bytes, and a page has 1 to {most}")));

@@ -15,7 +15,8 @@ pub struct YamlNode {
     pub place: TextPlace,
     /// The value that begins there.
     pub value: YamlValue,
-    /// A number as it is written: `1.0` and `1e3` mean other texts than the numbers that they are.
+    /// A number as it is written, such as `1.0` or `1e3`, which its value no longer shows; `None` for all
+    /// other values.
     pub written: Option<Box<str>>,
 }
 
@@ -81,7 +82,7 @@ fn note_numbers(node: &mut YamlNode, lines: &[&str]) {
     }
 }
 
-/// The number that begins there; `None` if something else does, such as a tag or the name of an anchor.
+/// The number that begins at this place; `None` if a tag or the name of an anchor does.
 fn number_at((line, column): TextPlace, lines: &[&str]) -> Option<Box<str>> {
     let line = lines.get(usize::try_from(line).ok()?.checked_sub(1)?)?;
     let before = usize::try_from(column).ok()?.checked_sub(1)?;

@@ -38,9 +38,9 @@ pub(crate) enum PodMessage {
     },
     /// The app answered a request, for the first time.
     Answered,
-    /// The app listens on other ports than the one that it was given, or not any more.
+    /// The app listens, but not on the port that it was given; or that is over.
     ListensElsewhere {
-        /// Where, as a sentence for people; `None` once it listens on its port.
+        /// On which addresses it listens, as a sentence for people; `None` once that is over.
         trouble: Option<String>,
     },
     /// What is left of the containers when their time to end is over is killed.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use vocabulary::RevisionName;
 
 use crate::manifest::LoadedManifest;
+use crate::supervisor::outbox::service_problem;
 
 /// Tells which hosts a certificate covers, as certificates are at the moment.
 #[derive(Clone)]
@@ -42,13 +43,12 @@ impl fmt::Debug for CertifiedHosts {
     }
 }
 
-/// As problems of objects begin: with the kind, the namespace and the name.
 fn problem_of(service: &RevisionName, host: &str) -> String {
-    let (kind, namespace, name) = (service.kind(), service.namespace(), service.name());
-    format!(
-        "{kind} {namespace}/{name}: no certificate covers its host {host}, so clients over TLS refuse the connection; give `ebb up` one \
-         that does (--tls-cert, --tls-key), or with --tls dev start it again"
-    )
+    let text = format!(
+        "no certificate covers its host {host}, so clients over TLS refuse the connection; give `ebb up` one that does (--tls-cert, \
+         --tls-key), or with --tls dev start it again"
+    );
+    service_problem(service, &text)
 }
 
 #[cfg(test)]

@@ -22,7 +22,9 @@ impl Supervisor {
         reading.leave_out(&self.deleted);
         let mut loaded = reading.merged_over(&self.loaded);
         for (name, rolled_back) in &self.rolled_back {
-            if let Some(placed) = loaded.services.get_mut(name) {
+            // A Service that stands in another file now was written there since.
+            let placed = loaded.services.get_mut(name).filter(|placed| placed.file == rolled_back.file);
+            if let Some(placed) = placed {
                 placed.service.template.clone_from(&rolled_back.template);
             }
         }

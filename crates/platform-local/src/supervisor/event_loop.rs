@@ -122,9 +122,9 @@ impl Supervisor {
 
     pub(super) fn apply(&mut self, loaded: &LoadedManifest) {
         let hosts = self.certified.as_ref().map(|certified| certified.problems_of(loaded));
-        let of_services = [self.limits.problems_of(loaded), hosts.unwrap_or_default()].concat();
-        if self.status.of_services != of_services {
-            self.status.of_services = of_services;
+        let problems = [self.limits.problems_of(loaded), hosts.unwrap_or_default()].concat();
+        if self.status.service_problems != problems {
+            self.status.service_problems = problems;
             self.subscribers.note_topic(PlatformTopic::Problems);
         }
         self.fleet.apply(loaded, self.clock.now());

@@ -7,6 +7,7 @@ use vocabulary::RevisionName;
 
 use crate::control_groups::{ContainerLimits, ControlGroupError, ControlGroups};
 use crate::manifest::LoadedManifest;
+use crate::supervisor::outbox::service_problem;
 
 /// The control groups of the pods, or why there are none.
 #[derive(Debug)]
@@ -57,10 +58,9 @@ impl LimitKeeper {
     }
 }
 
-/// As problems of objects begin: with the kind, the namespace and the name.
 fn problem_of(revision: &RevisionName, why: &str) -> String {
-    let (kind, namespace, name) = (revision.kind(), revision.namespace(), revision.name());
-    format!("{kind} {namespace}/{name}: the limits of CPU and memory in its manifest have no effect: {why}")
+    let text = format!("the limits of CPU and memory in its manifest have no effect: {why}");
+    service_problem(revision, &text)
 }
 
 fn warn_of(revision: &RevisionName, why: &str) {

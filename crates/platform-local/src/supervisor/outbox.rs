@@ -22,7 +22,7 @@ pub(crate) struct PlatformStatus {
     pub(crate) problems: Vec<String>,
     /// Problems of Services that their files alone do not show: limits and hosts that this machine cannot
     /// keep.
-    pub(crate) of_services: Vec<String>,
+    pub(crate) service_problems: Vec<String>,
     /// Problems of this process that no file mends.
     standing_problems: Vec<String>,
     /// The activators of this process, and those of the process before it that still hold requests.
@@ -35,8 +35,13 @@ impl PlatformStatus {
     }
 
     fn all_problems(&self) -> Vec<String> {
-        self.standing_problems.iter().chain(&self.problems).chain(&self.of_services).cloned().collect()
+        self.standing_problems.iter().chain(&self.problems).chain(&self.service_problems).cloned().collect()
     }
+}
+
+/// A problem of a Service. It begins as problems of objects do: with the kind, the namespace and the name.
+pub(super) fn service_problem(service: &RevisionName, text: &str) -> String {
+    format!("{} {}/{}: {text}", service.kind(), service.namespace(), service.name())
 }
 
 /// What is said of the platform as a whole, in the order in which it is.

@@ -223,7 +223,7 @@ impl SupervisedPod {
                 detail("metrics_port", ports.metrics.to_string());
                 self.announced = Some(*ports);
             }
-            // One that is ready is reached all the same: its queue-proxy asks another port, say.
+            // Requests reach a pod that is ready all the same: its probe may ask another port, say.
             PodMessage::ListensElsewhere { trouble } => {
                 if self.ready_since.is_none() {
                     self.trouble = trouble.as_deref().map(PodTrouble::from);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::pod::Template;
 
-/// The template that a person had rolled back to, in the place of the one in the file.
+/// The template that a person chose by a rollback, in the place of the one in the file.
 #[derive(Clone, Debug)]
 pub(super) struct RolledBackService {
     /// The file of the Service: once it is written again, its template is in force.

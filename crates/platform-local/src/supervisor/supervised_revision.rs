@@ -87,8 +87,8 @@ pub(crate) struct SupervisedRevision {
     templates: BTreeMap<TemplateNumber, Template>,
     /// The number of the template in the manifest: new pods run it.
     present: TemplateNumber,
-    /// What the manifest had before the last edit of its template; `None` if there was none.
-    former: Option<Template>,
+    /// The template in the manifest before its last edit; `None` if the template was never edited.
+    former_template: Option<Template>,
     numbers_given: TemplateNumber,
     restarts: BTreeMap<TemplateNumber, Restarts>,
     pods: BTreeMap<PodName, SupervisedPod>,
@@ -116,7 +116,7 @@ impl SupervisedRevision {
             hop_keys: vec![hop_key],
             templates,
             present: 1,
-            former: None,
+            former_template: None,
             numbers_given: 1,
             restarts: BTreeMap::new(),
             pods: BTreeMap::new(),

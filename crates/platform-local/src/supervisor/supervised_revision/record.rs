@@ -84,7 +84,7 @@ impl SupervisedRevision {
         let restarts = record.restarts.into_iter();
         let restarts = restarts.map(|(template, record)| (template, Restarts::taken_over(record, now)));
         Self {
-            former: None,
+            former_template: None,
             wanted: PodCount::new(record.wanted),
             is_going: record.is_going,
             of_new_pods: QueueProxySettings::default(),

@@ -11,36 +11,43 @@ impl SupervisedRevision {
     /// nothing.
     pub(crate) fn edit(&mut self, service: ManifestService) {
         // Templates are compared by content and not by time: an edit that is undone while pods of the former
-        // template still run keeps those pods.
-        // Of equal ones the newest counts: a restart has replaced the others.
+        // template still run keeps those pods. Of equal templates the newest counts: a restart has replaced
+        // the others.
         let known = self.templates.iter().rev().find(|(_, template)| **template == service.template);
-        if self.service.template != service.template {
-            self.former = Some(self.service.template.clone());
+        let known = known.map(|(number, _)| *number);
+        let before = std::mem::replace(&mut self.service, service);
+        if before.template != self.service.template {
+            self.former_template = Some(before.template);
         }
-        self.present = if let Some((number, _)) = known {
-            *number
-        } else {
-            self.numbers_given += 1;
-            self.templates.insert(self.numbers_given, service.template.clone());
-            self.numbers_given
-        };
-        self.service = service;
-        self.is_rolling = !self.wanted_pods().1.is_empty();
-        self.forget_templates();
+        match known {
+            Some(number) => self.present = number,
+            None => self.number_template(),
+        }
+        self.begin_rollout();
     }
 
     /// Lets new pods of the same template take over from those that run.
     pub(crate) fn renew_pods(&mut self) {
+        self.number_template();
+        self.begin_rollout();
+    }
+
+    /// Gives the manifest's template a new number, under which no pod runs yet.
+    fn number_template(&mut self) {
         self.numbers_given += 1;
         self.templates.insert(self.numbers_given, self.service.template.clone());
         self.present = self.numbers_given;
+    }
+
+    /// Lets pods of the present template take over from all others.
+    fn begin_rollout(&mut self) {
         self.is_rolling = !self.wanted_pods().1.is_empty();
         self.forget_templates();
     }
 
     /// The template before the last edit, if there was one.
     pub(crate) fn former_template(&self) -> Option<&Template> {
-        self.former.as_ref()
+        self.former_template.as_ref()
     }
 
     /// Forgets templates that no pod runs and none will.
