@@ -3,15 +3,15 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use futures_util::FutureExt as _;
 use orchestration::{ControlEvent, ControlSnapshot, Orchestrator};
 use runtime::wall_time;
-use tokio::task::{JoinError, JoinHandle, spawn_blocking, unconstrained};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use vocabulary::Timestamp;
 
 use crate::config::HistorySource;
 use crate::history_store::{HistoryStore, UnclaimedHistories, WrittenPart};
+use crate::history_write::{end_of_ended_write, end_of_write};
 
 /// How often what was measured is written. A process that is killed loses as much.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
@@ -72,8 +72,8 @@ impl HistoryKeeper {
         let writes = self.writing.take().into_iter().chain([last]);
         let all_written = async {
             for PendingWrite { begun_at, task } in writes {
-                let ended = task.await;
-                self.note_end(begun_at, ended);
+                let is_stored = end_of_write(task).await;
+                self.note_end(begun_at, is_stored);
             }
         };
         if timeout(LAST_WRITE_MAX, all_written).await.is_err() {
@@ -88,23 +88,15 @@ impl HistoryKeeper {
     /// Takes in the end of the write that was begun last, if it has come.
     fn note_ended_write(&mut self) {
         let ended = self.writing.take_if(|writing| writing.task.is_finished());
-        if let Some(PendingWrite { begun_at, task }) = ended
-            // Whatever the loop has done in this turn, the end is told.
-            && let Some(ended) = unconstrained(task).now_or_never()
-        {
-            self.note_end(begun_at, ended);
+        if let Some(PendingWrite { begun_at, task }) = ended {
+            self.note_end(begun_at, end_of_ended_write(task));
         }
     }
 
-    fn note_end(&mut self, begun_at: Timestamp, ended: Result<bool, JoinError>) {
-        match ended {
-            Ok(true) => self.written_at = begun_at,
-            // The store has said why.
-            Ok(false) => {}
-            Err(error) => tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "writing histories failed by a bug of ebb, and is tried again in a minute; a restart before that loses what was measured since the last write"
-            ),
+    /// Why the store has it not was logged where that was found.
+    fn note_end(&mut self, begun_at: Timestamp, is_stored: Option<bool>) {
+        if is_stored == Some(true) {
+            self.written_at = begun_at;
         }
     }
 
@@ -122,6 +114,8 @@ impl HistoryKeeper {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+
+    use futures_util::FutureExt as _;
 
     use super::*;
 

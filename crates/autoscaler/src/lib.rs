@@ -14,6 +14,7 @@ mod config;
 mod event_loop;
 mod history_keeper;
 mod history_store;
+mod history_write;
 mod links;
 mod metric_sources;
 mod metrics;

@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use futures_util::FutureExt as _;
 use orchestration::{ControlEvent, ControlSnapshot, Fence, Orchestrator};
 use platform::{HistoryShelf, ShelfFault, ShelvedDay};
 use recording::{HistoryPieces, PastHistories, StoredHistory};
 use runtime::wall_time;
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinHandle, spawn_blocking, unconstrained};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use vocabulary::{Bucket, Epoch, Ownership, Timestamp};
 
 use crate::history_store::UnclaimedHistories;
+use crate::history_write::{end_of_ended_write, end_of_write};
 
 /// How often what was measured is written. An owner that is killed loses as much.
 const WRITE_EVERY: Duration = Duration::from_mins(10);
@@ -152,9 +152,8 @@ impl ShelfKeeper {
         for fence in again {
             self.ask(fence);
         }
-        let ended = self.writing.take_if(|writing| writing.is_finished());
-        if let Some(ended) = ended.and_then(|writing| unconstrained(writing).now_or_never()) {
-            tell_failure(ended);
+        if let Some(ended) = self.writing.take_if(|writing| writing.is_finished()) {
+            end_of_ended_write(ended);
         }
         if self.writing.is_none() {
             self.writing = Some(self.begin(control, now));
@@ -166,7 +165,7 @@ impl ShelfKeeper {
         let (former, last) = (self.writing.take(), self.begin(control, now));
         let all_written = async {
             for writing in former.into_iter().chain([last]) {
-                tell_failure(writing.await);
+                end_of_write(writing).await;
             }
         };
         if timeout(LAST_WRITE_MAX, all_written).await.is_err() {
@@ -205,15 +204,6 @@ impl ShelfKeeper {
                 write_day(&to, &fences, DayWrite { control: control.clone(), now, day }).await;
             }
         })
-    }
-}
-
-fn tell_failure(ended: Result<(), JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(
-            error = &error as &dyn std::error::Error,
-            "writing histories failed by a bug of ebb: what was measured since the last write is in memory alone"
-        );
     }
 }
 
