@@ -47,9 +47,8 @@ impl HistoryKeeper {
     }
 
     /// The event that gives the next history to its revision, which has appeared since; `None` if none has.
-    pub(crate) fn next_restored(&mut self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
-        let (revision, history) = self.read.take_first(|name| orchestrator.decides_about(name))?;
-        Some(ControlEvent::HistoryRestored { revision, history: Box::new(history) })
+    pub(crate) fn next_restored(&self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
+        self.read.next_restored(orchestrator)
     }
 
     /// When what was measured is to be written.
