@@ -15,6 +15,7 @@ mod event_loop;
 mod history_keeper;
 mod history_store;
 mod history_write;
+mod http_exchange;
 mod links;
 mod metric_sources;
 mod metrics;
