@@ -192,6 +192,7 @@ impl EventLoop {
             PlatformFact::RevisionRemoved(name) | PlatformFact::RevisionGivenBack(name) => {
                 tracing::info!(revision = %name, "revision removed");
                 self.sources.forget(name);
+                self.pasts.forget(name);
                 self.callers.forget(name);
             }
             PlatformFact::ProblemsChanged { problems, .. } => {

@@ -96,6 +96,11 @@ impl RecordedPasts {
         });
     }
 
+    /// Forgets that a revision was asked for: it is gone, and another one of its name has its own past.
+    pub(crate) fn forget(&mut self, revision: &RevisionName) {
+        self.asked.remove(revision);
+    }
+
     /// The next past that was found. Cancel-safe: what was not taken stays in the channel.
     pub(crate) async fn answered(&mut self) -> Option<ControlEvent> {
         loop {
@@ -113,7 +118,9 @@ impl RecordedPasts {
     ) -> Option<ControlEvent> {
         let PastQuestion { revision, metric, until: _ } = question;
         let state = if minutes.is_ok() { PastInquiry::Answered } else { PastInquiry::Failed };
-        let before = self.asked.insert(revision.clone(), state);
+        // Gone meanwhile, and forgotten.
+        let inquiry = self.asked.get_mut(&revision)?;
+        let before = std::mem::replace(inquiry, state);
         match minutes {
             Ok(minutes) => {
                 let count = minutes.observed().count();
@@ -122,7 +129,7 @@ impl RecordedPasts {
                 (count > 0).then_some(ControlEvent::DemandImported { revision, demand })
             }
             Err(why) => {
-                if before == Some(PastInquiry::UnderWay { has_failed: false }) {
+                if before == (PastInquiry::UnderWay { has_failed: false }) {
                     tracing::warn!(%revision, why, "prediction begins without a past: Prometheus could not be asked for it, and is asked again each minute of the first hour");
                 }
                 None
