@@ -11,6 +11,7 @@ mod api;
 pub mod api_types;
 mod caller_memory;
 mod config;
+mod demand_series;
 mod event_loop;
 mod history_keeper;
 mod history_store;

@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, mpsc};
 use vocabulary::{RevisionName, Timestamp};
 
 use super::prometheus::PrometheusServer;
+use crate::demand_series::{DEMAND_SERIES, metric_label};
 
 const MINUTE: u64 = 60;
 /// So many days are kept.
@@ -185,15 +186,10 @@ fn add_samples(minutes: &mut DemandMinutes, samples: &[(f64, f64)], asked: &Rang
 /// bucket changes hands two autoscalers show the revision.
 fn query_for(question: &PastQuestion) -> String {
     let PastQuestion { revision, metric, until: _ } = question;
-    let metric = match metric {
-        Metric::Concurrency => "concurrency",
-        Metric::Rps => "rps",
-    };
-    let namespace = revision.namespace();
+    let (namespace, metric) = (revision.namespace(), metric_label(*metric));
     let of_revision = format!("revision=\"{}/{}\",metric=\"{metric}\"", revision.kind(), revision.name());
-    let series = "autoscaler_revision_demand";
     format!(
-        "max({series}{{exported_namespace=\"{namespace}\",{of_revision}}} or {series}{{exported_namespace=\"\",namespace=\"{namespace}\",{of_revision}}})"
+        "max({DEMAND_SERIES}{{exported_namespace=\"{namespace}\",{of_revision}}} or {DEMAND_SERIES}{{exported_namespace=\"\",namespace=\"{namespace}\",{of_revision}}})"
     )
 }
 
