@@ -1,10 +1,9 @@
 //! The event loop's end of the way to the store of histories: what was read goes to revisions as they appear,
 //! and what is measured is written once a minute, on a thread that may wait for a disk.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use orchestration::{ControlEvent, ControlSnapshot, Orchestrator};
-use runtime::wall_time;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use vocabulary::Timestamp;
@@ -12,6 +11,7 @@ use vocabulary::Timestamp;
 use crate::config::HistorySource;
 use crate::history_store::{HistoryStore, UnclaimedHistories, WrittenPart};
 use crate::history_write::{end_of_ended_write, end_of_write};
+use crate::wall_second::wall_second;
 
 /// How often what was measured is written. A process that is killed loses as much.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
@@ -100,9 +100,7 @@ impl HistoryKeeper {
     }
 
     fn begin(&self, control: ControlSnapshot, part: WrittenPart, now: Timestamp) -> PendingWrite {
-        let store = self.store.clone();
-        // A clock before 1970 stamps nothing.
-        let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let (store, second) = (self.store.clone(), wall_second());
         // It waits for a disk. The keeper looks at its end, also at a panic, before the next write begins and
         // before its own end.
         let task = spawn_blocking(move || store.write(&control, part, now, second));

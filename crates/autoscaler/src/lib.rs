@@ -28,6 +28,7 @@ mod snapshot;
 mod stat_desk;
 mod stat_server;
 mod views;
+mod wall_second;
 mod zones;
 
 use std::sync::Arc;

@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use orchestration::{ControlEvent, ControlSnapshot, Fence, Orchestrator};
 use platform::{HistoryShelf, ShelfFault, ShelvedDay};
 use recording::{HistoryPieces, PastHistories, StoredHistory};
-use runtime::wall_time;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
@@ -19,6 +18,7 @@ use vocabulary::{Bucket, Epoch, Ownership, Timestamp};
 
 use crate::history_store::UnclaimedHistories;
 use crate::history_write::{end_of_ended_write, end_of_write};
+use crate::wall_second::wall_second;
 
 /// How often what was measured is written. An owner that is killed loses as much.
 const WRITE_EVERY: Duration = Duration::from_mins(10);
@@ -189,9 +189,7 @@ impl ShelfKeeper {
     }
 
     fn begin(&mut self, control: ControlSnapshot, now: Timestamp) -> JoinHandle<()> {
-        // A clock before 1970 stamps nothing.
-        let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let today = second / DAY_SECONDS;
+        let today = wall_second() / DAY_SECONDS;
         let first = self.day.replace(today).filter(|day| *day + 1 == today).unwrap_or(today);
         let known = self.buckets.iter().filter(|(_, owned)| owned.state == BucketPast::Known);
         let fences: Vec<Fence> = known.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect();

@@ -1,14 +1,11 @@
 //! The demand of the past: read by anybody who may read the rest, and told by a person.
 
-use std::time::UNIX_EPOCH;
-
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::put;
 use axum::{Json, Router};
 use orchestration::ControlEvent;
-use runtime::wall_time;
 
 use super::answers::{answer, answer_of_one};
 use super::merged;
@@ -17,6 +14,7 @@ use super::path_revision::PathRevision;
 use super::refusal::refusal;
 use crate::api_types::{API_VERSION, DemandImportView, DemandView};
 use crate::views::{self, DemandRefusal};
+use crate::wall_second::wall_second;
 
 pub(super) const PATH: &str = "/v1/revisions/{namespace}/{kind}/{name}/demand";
 
@@ -37,7 +35,7 @@ async fn import(
     Json(told): Json<DemandView>,
 ) -> Response {
     let told = DemandView { name, ..told };
-    let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let second = wall_second();
     let (mut is_known, mut is_taken) = (false, false);
     // While a revision changes hands two may know it. Both take it in: the one that lets go of it ignores it.
     for (handle, snapshot, now) in panel.answering() {
