@@ -44,6 +44,8 @@ impl StatDesk {
     pub(crate) fn listen(&self, name: &ReplicaName) -> mpsc::Receiver<StatWord> {
         let (words, receiver) = mpsc::channel(WORDS_MAX);
         let mut places = self.0.lock();
+        // Tasks of activators that are gone have ended since.
+        places.retain(|_, place| place.is_used());
         let place = places.entry(name.clone()).or_default();
         if place.connections > 0 {
             // A channel that was made just now has room.
@@ -82,16 +84,21 @@ impl StatDesk {
         for name in known {
             let Some(place) = places.get_mut(&name) else { continue };
             place.connections = place.connections.saturating_sub(1);
-            if place.connections > 0 {
-                continue;
-            }
-            // A listener with a full channel is not told: that nothing comes any more says the same.
-            let listener = place.listener.as_ref().filter(|listener| !listener.is_closed());
-            let told = listener.map(|listener| listener.try_send(StatWord::Left));
-            if told.is_none() {
-                places.remove(&name);
+            if place.connections == 0
+                && let Some(listener) = &place.listener
+            {
+                // A listener with a full channel is not told: that nothing comes any more says the same.
+                let _ = listener.try_send(StatWord::Left);
             }
         }
+        places.retain(|_, place| place.is_used());
+    }
+}
+
+impl DeskPlace {
+    /// Whether the activator is connected, or a task listens to it.
+    fn is_used(&self) -> bool {
+        self.connections > 0 || self.listener.as_ref().is_some_and(|listener| !listener.is_closed())
     }
 }
 
