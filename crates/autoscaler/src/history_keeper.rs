@@ -92,7 +92,7 @@ impl HistoryKeeper {
         }
     }
 
-    /// Why the store has it not was logged where that was found.
+    /// Notes how a write ended. Why the store does not have it, if so, was logged by then.
     fn note_end(&mut self, begun_at: Timestamp, is_stored: Option<bool>) {
         if is_stored == Some(true) {
             self.written_at = begun_at;

@@ -1,4 +1,5 @@
-//! Where does what Knative's activators push lie, until the task of each activator takes it?
+//! The loads that Knative's activators push, on their way from the server that takes connections to the task
+//! of each activator.
 //!
 //! An activator is known by the name of its pod, which stands in each of its stats. One connection is one
 //! activator's, so the end of the last connection on which a name came is the end of that activator's word.
@@ -18,7 +19,7 @@ const WORDS_MAX: usize = 1_000;
 /// What became known of one activator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StatWord {
-    /// It is connected, although nothing may have come yet since this was asked.
+    /// The activator was connected already when its task began to listen.
     Connected,
     /// The loads of one frame, in the frame's order.
     Said(Vec<(RevisionName, Load)>),

@@ -37,7 +37,8 @@ async fn import(
     let told = DemandView { name, ..told };
     let second = wall_second();
     let (mut is_known, mut is_taken) = (false, false);
-    // While a revision changes hands two may know it. Both take it in: the one that lets go of it ignores it.
+    // While a revision changes hands two autoscalers may know it. Both are told of its demand: the one that
+    // lets go of the revision ignores that.
     for (handle, snapshot, now) in panel.answering() {
         let demand = match views::told_demand(&told, &snapshot, now, second) {
             Some(Ok(demand)) => demand,
