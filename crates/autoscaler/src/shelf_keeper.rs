@@ -145,10 +145,7 @@ impl ShelfKeeper {
     /// is slower than ten minutes is not asked again meanwhile.
     pub(crate) fn write(&mut self, control: ControlSnapshot, now: Timestamp) {
         self.write_at = now + WRITE_EVERY;
-        let unreadable = self.buckets.iter().filter(|(_, owned)| owned.state == BucketPast::Unreadable);
-        let again: Vec<Fence> =
-            unreadable.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect();
-        for fence in again {
+        for fence in self.fences_with(BucketPast::Unreadable) {
             self.ask(fence);
         }
         if let Some(ended) = self.writing.take_if(|writing| writing.is_finished()) {
@@ -174,6 +171,12 @@ impl ShelfKeeper {
         }
     }
 
+    /// The buckets of ours whose past is in this state.
+    fn fences_with(&self, state: BucketPast) -> Vec<Fence> {
+        let buckets = self.buckets.iter().filter(|(_, owned)| owned.state == state);
+        buckets.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect()
+    }
+
     fn ask(&mut self, fence: Fence) {
         self.buckets.insert(fence.bucket, OwnedBucket { epoch: fence.epoch, state: BucketPast::Asked });
         let (from, reading) = (Arc::clone(&self.shelf), self.reading.clone());
@@ -191,9 +194,7 @@ impl ShelfKeeper {
     fn begin(&mut self, control: ControlSnapshot, now: Timestamp) -> JoinHandle<()> {
         let today = wall_second() / DAY_SECONDS;
         let first = self.day.replace(today).filter(|day| *day + 1 == today).unwrap_or(today);
-        let known = self.buckets.iter().filter(|(_, owned)| owned.state == BucketPast::Known);
-        let fences: Vec<Fence> = known.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect();
-        let to = Arc::clone(&self.shelf);
+        let (to, fences) = (Arc::clone(&self.shelf), self.fences_with(BucketPast::Known));
         // The keeper waits for its end, or finds that it has come, by a panic too, before the next one
         // begins.
         tokio::spawn(async move {
