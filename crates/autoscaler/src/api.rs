@@ -9,6 +9,7 @@ mod answers;
 mod demand;
 pub(crate) mod merged;
 mod panel;
+mod path_revision;
 mod records;
 mod refusal;
 mod stream;
@@ -16,7 +17,7 @@ mod stream;
 use std::collections::BTreeMap;
 
 use axum::Router;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{Extensions, HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -29,6 +30,7 @@ use self::answers::{answer, answer_of_one};
 pub(crate) use self::demand::imports;
 use self::panel::Panel;
 pub(crate) use self::panel::{ApiHandle, LoopCall, LoopHealth};
+use self::path_revision::PathRevision;
 pub use self::refusal::refusal;
 use crate::api_types::LedgerRange;
 use crate::views;
@@ -67,13 +69,9 @@ async fn list(State(panel): State<Panel>, extensions: Extensions) -> Response {
 
 async fn detail(
     State(panel): State<Panel>,
-    Path((namespace, kind, name)): Path<(String, String, String)>,
+    PathRevision(name): PathRevision,
     extensions: Extensions,
 ) -> Response {
-    let name = match RevisionName::new(&namespace, &kind, &name) {
-        Ok(name) => name,
-        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
-    };
     let (output, panel) = (output_for(&extensions), panel.read());
     let details = panel.given.iter().map(|(snapshot, now)| views::detail(snapshot, &name, output, *now));
     answer_of_one(&name, merged::detail(details.collect()), &panel.silent)
@@ -81,13 +79,9 @@ async fn detail(
 
 async fn series(
     State(panel): State<Panel>,
-    Path((namespace, kind, name)): Path<(String, String, String)>,
+    PathRevision(name): PathRevision,
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Response {
-    let name = match RevisionName::new(&namespace, &kind, &name) {
-        Ok(name) => name,
-        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
-    };
     let word = parameters.get("range").map_or("", String::as_str);
     let Some(range) = SeriesRange::of_word(word) else {
         let words = SeriesRange::ALL.map(SeriesRange::word).join(", ");
@@ -99,14 +93,7 @@ async fn series(
     answer_of_one(&name, merged::series(all), &panel.silent)
 }
 
-async fn forecast(
-    State(panel): State<Panel>,
-    Path((namespace, kind, name)): Path<(String, String, String)>,
-) -> Response {
-    let name = match RevisionName::new(&namespace, &kind, &name) {
-        Ok(name) => name,
-        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
-    };
+async fn forecast(State(panel): State<Panel>, PathRevision(name): PathRevision) -> Response {
     let panel = panel.read();
     let all = panel.given.iter().filter_map(|(snapshot, now)| views::forecast(snapshot, &name, *now));
     answer_of_one(&name, merged::forecast(all.collect()), &panel.silent)

@@ -39,7 +39,7 @@ use crate::zones::LocalZones;
 const EVENTS_PER_TURN_MAX: usize = 128;
 /// How often the wall clock is looked at, in case it was set.
 const WALL_CLOCK_EVERY: Duration = Duration::from_secs(60);
-/// How often it is looked which revisions lack a past.
+/// How often revisions are looked for that lack a past, of which Prometheus is asked.
 const PASTS_EVERY: Duration = Duration::from_secs(60);
 
 /// The handles of the control loop.
@@ -74,7 +74,7 @@ pub(crate) struct EventLoop {
     record: RunRecord,
     /// Keeps histories over the end of this autoscaler, where a store was given.
     keeper: Option<HistoryKeeper>,
-    /// The same, where the platform keeps them.
+    /// Keeps histories likewise, where the platform has a shelf for them.
     shelf: Option<ShelfKeeper>,
 }
 
@@ -192,6 +192,7 @@ impl EventLoop {
             PlatformFact::RevisionRemoved(name) | PlatformFact::RevisionGivenBack(name) => {
                 tracing::info!(revision = %name, "revision removed");
                 self.sources.forget(name);
+                self.pasts.forget(name);
                 self.callers.forget(name);
             }
             PlatformFact::ProblemsChanged { problems, .. } => {
@@ -308,7 +309,7 @@ impl EventLoop {
             self.orchestrator.sweep(now);
         }
         let control = self.orchestrator.snapshot(now);
-        // Not while the platform may still know them.
+        // Prometheus is not asked for a past that the platform's shelf may still give.
         let is_read = self.shelf.as_ref().is_none_or(ShelfKeeper::has_read);
         if self.is_synced && is_read && self.ask_pasts_at <= now {
             self.ask_pasts_at = now + PASTS_EVERY;

@@ -1,17 +1,17 @@
 //! The event loop's end of the way to the store of histories: what was read goes to revisions as they appear,
 //! and what is measured is written once a minute, on a thread that may wait for a disk.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use orchestration::{ControlEvent, ControlSnapshot, Orchestrator};
-use runtime::wall_time;
-use tokio::task::{JoinError, JoinHandle, spawn_blocking, unconstrained};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use vocabulary::Timestamp;
 
 use crate::config::HistorySource;
 use crate::history_store::{HistoryStore, UnclaimedHistories, WrittenPart};
+use crate::history_write::{end_of_ended_write, end_of_write};
+use crate::wall_second::wall_second;
 
 /// How often what was measured is written. A process that is killed loses as much.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
@@ -47,9 +47,8 @@ impl HistoryKeeper {
     }
 
     /// The event that gives the next history to its revision, which has appeared since; `None` if none has.
-    pub(crate) fn next_restored(&mut self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
-        let (revision, history) = self.read.take_first(|name| orchestrator.decides_about(name))?;
-        Some(ControlEvent::HistoryRestored { revision, history: Box::new(history) })
+    pub(crate) fn next_restored(&self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
+        self.read.next_restored(orchestrator)
     }
 
     /// When what was measured is to be written.
@@ -72,8 +71,8 @@ impl HistoryKeeper {
         let writes = self.writing.take().into_iter().chain([last]);
         let all_written = async {
             for PendingWrite { begun_at, task } in writes {
-                let ended = task.await;
-                self.note_end(begun_at, ended);
+                let is_stored = end_of_write(task).await;
+                self.note_end(begun_at, is_stored);
             }
         };
         if timeout(LAST_WRITE_MAX, all_written).await.is_err() {
@@ -88,30 +87,20 @@ impl HistoryKeeper {
     /// Takes in the end of the write that was begun last, if it has come.
     fn note_ended_write(&mut self) {
         let ended = self.writing.take_if(|writing| writing.task.is_finished());
-        if let Some(PendingWrite { begun_at, task }) = ended
-            // Whatever the loop has done in this turn, the end is told.
-            && let Some(ended) = unconstrained(task).now_or_never()
-        {
-            self.note_end(begun_at, ended);
+        if let Some(PendingWrite { begun_at, task }) = ended {
+            self.note_end(begun_at, end_of_ended_write(task));
         }
     }
 
-    fn note_end(&mut self, begun_at: Timestamp, ended: Result<bool, JoinError>) {
-        match ended {
-            Ok(true) => self.written_at = begun_at,
-            // The store has said why.
-            Ok(false) => {}
-            Err(error) => tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "writing histories failed by a bug of ebb, and is tried again in a minute; a restart before that loses what was measured since the last write"
-            ),
+    /// Notes how a write ended. Why the store does not have it, if so, was logged by then.
+    fn note_end(&mut self, begun_at: Timestamp, is_stored: Option<bool>) {
+        if is_stored == Some(true) {
+            self.written_at = begun_at;
         }
     }
 
     fn begin(&self, control: ControlSnapshot, part: WrittenPart, now: Timestamp) -> PendingWrite {
-        let store = self.store.clone();
-        // A clock before 1970 stamps nothing.
-        let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let (store, second) = (self.store.clone(), wall_second());
         // It waits for a disk. The keeper looks at its end, also at a panic, before the next write begins and
         // before its own end.
         let task = spawn_blocking(move || store.write(&control, part, now, second));
@@ -122,6 +111,8 @@ impl HistoryKeeper {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+
+    use futures_util::FutureExt as _;
 
     use super::*;
 

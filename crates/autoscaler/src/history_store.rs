@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forecasting::{PredictionRecord, RecordMark};
-use orchestration::ControlSnapshot;
+use orchestration::{ControlEvent, ControlSnapshot, Orchestrator};
 use parking_lot::Mutex;
 use recording::{HistoryFolder, PastHistories, StoredHistory};
 use scaling::RevisionHistory;
@@ -47,14 +47,13 @@ enum StorePlace {
 pub struct UnclaimedHistories(Arc<Mutex<BTreeMap<RevisionName, RevisionHistory>>>);
 
 impl UnclaimedHistories {
-    /// Takes out the first history whose revision is one of these.
-    pub(crate) fn take_first(
-        &self,
-        is_wanted: impl Fn(&RevisionName) -> bool,
-    ) -> Option<(RevisionName, RevisionHistory)> {
+    /// Takes out the first history whose revision has appeared since, and returns the event that gives it to
+    /// the revision; `None` if none has appeared.
+    pub(crate) fn next_restored(&self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
         let mut histories = self.0.lock();
-        let name = histories.keys().find(|name| is_wanted(name))?.clone();
-        histories.remove_entry(&name)
+        let name = histories.keys().find(|name| orchestrator.decides_about(name))?.clone();
+        let (revision, history) = histories.remove_entry(&name)?;
+        Some(ControlEvent::HistoryRestored { revision, history: Box::new(history) })
     }
 }
 

@@ -6,19 +6,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use orchestration::{ControlEvent, ControlSnapshot, Fence, Orchestrator};
 use platform::{HistoryShelf, ShelfFault, ShelvedDay};
 use recording::{HistoryPieces, PastHistories, StoredHistory};
-use runtime::wall_time;
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinHandle, spawn_blocking, unconstrained};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use vocabulary::{Bucket, Epoch, Ownership, Timestamp};
 
 use crate::history_store::UnclaimedHistories;
+use crate::history_write::{end_of_ended_write, end_of_write};
+use crate::wall_second::wall_second;
 
 /// How often what was measured is written. An owner that is killed loses as much.
 const WRITE_EVERY: Duration = Duration::from_mins(10);
@@ -132,9 +132,8 @@ impl ShelfKeeper {
     }
 
     /// The event that gives the next history to its revision, which has appeared since; `None` if none has.
-    pub(crate) fn next_restored(&mut self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
-        let (revision, history) = self.read.take_first(|name| orchestrator.decides_about(name))?;
-        Some(ControlEvent::HistoryRestored { revision, history: Box::new(history) })
+    pub(crate) fn next_restored(&self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
+        self.read.next_restored(orchestrator)
     }
 
     /// When what was measured is to be written.
@@ -146,15 +145,11 @@ impl ShelfKeeper {
     /// is slower than ten minutes is not asked again meanwhile.
     pub(crate) fn write(&mut self, control: ControlSnapshot, now: Timestamp) {
         self.write_at = now + WRITE_EVERY;
-        let unreadable = self.buckets.iter().filter(|(_, owned)| owned.state == BucketPast::Unreadable);
-        let again: Vec<Fence> =
-            unreadable.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect();
-        for fence in again {
+        for fence in self.fences_with(BucketPast::Unreadable) {
             self.ask(fence);
         }
-        let ended = self.writing.take_if(|writing| writing.is_finished());
-        if let Some(ended) = ended.and_then(|writing| unconstrained(writing).now_or_never()) {
-            tell_failure(ended);
+        if let Some(ended) = self.writing.take_if(|writing| writing.is_finished()) {
+            end_of_ended_write(ended);
         }
         if self.writing.is_none() {
             self.writing = Some(self.begin(control, now));
@@ -166,7 +161,7 @@ impl ShelfKeeper {
         let (former, last) = (self.writing.take(), self.begin(control, now));
         let all_written = async {
             for writing in former.into_iter().chain([last]) {
-                tell_failure(writing.await);
+                end_of_write(writing).await;
             }
         };
         if timeout(LAST_WRITE_MAX, all_written).await.is_err() {
@@ -174,6 +169,12 @@ impl ShelfKeeper {
                 "the platform took the last histories too slowly: what was measured since the last write is lost"
             );
         }
+    }
+
+    /// The buckets of ours whose past is in this state.
+    fn fences_with(&self, state: BucketPast) -> Vec<Fence> {
+        let buckets = self.buckets.iter().filter(|(_, owned)| owned.state == state);
+        buckets.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect()
     }
 
     fn ask(&mut self, fence: Fence) {
@@ -191,13 +192,9 @@ impl ShelfKeeper {
     }
 
     fn begin(&mut self, control: ControlSnapshot, now: Timestamp) -> JoinHandle<()> {
-        // A clock before 1970 stamps nothing.
-        let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let today = second / DAY_SECONDS;
+        let today = wall_second() / DAY_SECONDS;
         let first = self.day.replace(today).filter(|day| *day + 1 == today).unwrap_or(today);
-        let known = self.buckets.iter().filter(|(_, owned)| owned.state == BucketPast::Known);
-        let fences: Vec<Fence> = known.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect();
-        let to = Arc::clone(&self.shelf);
+        let (to, fences) = (Arc::clone(&self.shelf), self.fences_with(BucketPast::Known));
         // The keeper waits for its end, or finds that it has come, by a panic too, before the next one
         // begins.
         tokio::spawn(async move {
@@ -205,15 +202,6 @@ impl ShelfKeeper {
                 write_day(&to, &fences, DayWrite { control: control.clone(), now, day }).await;
             }
         })
-    }
-}
-
-fn tell_failure(ended: Result<(), JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(
-            error = &error as &dyn std::error::Error,
-            "writing histories failed by a bug of ebb: what was measured since the last write is in memory alone"
-        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! Where does what Knative's activators push lie, until the task of each activator takes it?
+//! The loads that Knative's activators push, on their way from the server that takes connections to the task
+//! of each activator.
 //!
 //! An activator is known by the name of its pod, which stands in each of its stats. One connection is one
 //! activator's, so the end of the last connection on which a name came is the end of that activator's word.
@@ -18,7 +19,7 @@ const WORDS_MAX: usize = 1_000;
 /// What became known of one activator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StatWord {
-    /// It is connected, although nothing may have come yet since this was asked.
+    /// The activator was connected already when its task began to listen.
     Connected,
     /// The loads of one frame, in the frame's order.
     Said(Vec<(RevisionName, Load)>),
@@ -44,6 +45,8 @@ impl StatDesk {
     pub(crate) fn listen(&self, name: &ReplicaName) -> mpsc::Receiver<StatWord> {
         let (words, receiver) = mpsc::channel(WORDS_MAX);
         let mut places = self.0.lock();
+        // Tasks of activators that are gone have ended since.
+        places.retain(|_, place| place.is_used());
         let place = places.entry(name.clone()).or_default();
         if place.connections > 0 {
             // A channel that was made just now has room.
@@ -82,16 +85,21 @@ impl StatDesk {
         for name in known {
             let Some(place) = places.get_mut(&name) else { continue };
             place.connections = place.connections.saturating_sub(1);
-            if place.connections > 0 {
-                continue;
-            }
-            // A listener with a full channel is not told: that nothing comes any more says the same.
-            let listener = place.listener.as_ref().filter(|listener| !listener.is_closed());
-            let told = listener.map(|listener| listener.try_send(StatWord::Left));
-            if told.is_none() {
-                places.remove(&name);
+            if place.connections == 0
+                && let Some(listener) = &place.listener
+            {
+                // A listener with a full channel is not told: that nothing comes any more says the same.
+                let _ = listener.try_send(StatWord::Left);
             }
         }
+        places.retain(|_, place| place.is_used());
+    }
+}
+
+impl DeskPlace {
+    /// Whether the activator is connected, or a task listens to it.
+    fn is_used(&self) -> bool {
+        self.connections > 0 || self.listener.as_ref().is_some_and(|listener| !listener.is_closed())
     }
 }
 

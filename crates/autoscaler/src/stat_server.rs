@@ -22,6 +22,7 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use link::{STAT_FRAME_BYTES_MAX, read_stat_frame};
+use runtime::is_of_one_connection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -83,6 +84,8 @@ impl StatServer {
                         // A panic ends this connection alone: the activator dials again.
                         tokio::spawn(self.clone().serve_connection(stream, ConnectionPlace(Arc::new(place))));
                     }
+                    // Only that peer has gone.
+                    Err(error) if is_of_one_connection(&error) => {}
                     Err(error) => {
                         tracing::warn!(%error, "a connection of an activator could not be accepted");
                         tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;

@@ -1,22 +1,20 @@
 //! The demand of the past: read by anybody who may read the rest, and told by a person.
 
-use std::time::UNIX_EPOCH;
-
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::put;
 use axum::{Json, Router};
 use orchestration::ControlEvent;
-use runtime::wall_time;
-use vocabulary::RevisionName;
 
 use super::answers::{answer, answer_of_one};
 use super::merged;
 use super::panel::{ApiHandle, Panel};
+use super::path_revision::PathRevision;
 use super::refusal::refusal;
 use crate::api_types::{API_VERSION, DemandImportView, DemandView};
 use crate::views::{self, DemandRefusal};
+use crate::wall_second::wall_second;
 
 pub(super) const PATH: &str = "/v1/revisions/{namespace}/{kind}/{name}/demand";
 
@@ -25,14 +23,7 @@ pub(crate) fn imports(handles: Vec<ApiHandle>) -> Router {
     Router::new().route(PATH, put(import)).with_state(Panel::new(handles))
 }
 
-pub(super) async fn read(
-    State(panel): State<Panel>,
-    Path((namespace, kind, name)): Path<(String, String, String)>,
-) -> Response {
-    let name = match RevisionName::new(&namespace, &kind, &name) {
-        Ok(name) => name,
-        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
-    };
+pub(super) async fn read(State(panel): State<Panel>, PathRevision(name): PathRevision) -> Response {
     let panel = panel.read();
     let all = panel.given.iter().filter_map(|(snapshot, now)| views::demand(snapshot, &name, *now));
     answer_of_one(&name, merged::demand(all.collect()), &panel.silent)
@@ -40,17 +31,14 @@ pub(super) async fn read(
 
 async fn import(
     State(panel): State<Panel>,
-    Path((namespace, kind, name)): Path<(String, String, String)>,
+    PathRevision(name): PathRevision,
     Json(told): Json<DemandView>,
 ) -> Response {
-    let name = match RevisionName::new(&namespace, &kind, &name) {
-        Ok(name) => name,
-        Err(error) => return refusal(StatusCode::BAD_REQUEST, error.to_string()),
-    };
     let told = DemandView { name, ..told };
-    let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let second = wall_second();
     let (mut is_known, mut is_taken) = (false, false);
-    // While a revision changes hands two may know it. Both take it in: the one that lets go of it ignores it.
+    // While a revision changes hands two autoscalers may know it. Both are told of its demand: the one that
+    // lets go of the revision ignores that.
     for (handle, snapshot, now) in panel.answering() {
         let demand = match views::told_demand(&told, &snapshot, now, second) {
             Some(Ok(demand)) => demand,

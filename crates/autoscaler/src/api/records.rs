@@ -22,7 +22,7 @@ pub(super) async fn list(State(panel): State<Panel>) -> Response {
     let records = panel.records();
     // A folder is read on a thread that may wait for a disk; a panic there is an answer of 500.
     let listed = spawn_blocking(move || views(&records)).await;
-    match told(listed) {
+    match found_or_refusal(listed) {
         Ok(records) => {
             Json(RecordList { version: API_VERSION, records, unanswered: Vec::new() }).into_response()
         }
@@ -49,9 +49,9 @@ pub(super) async fn part(
         );
         return refusal(StatusCode::BAD_REQUEST, error);
     };
-    // As above: a disk is waited for elsewhere, and a panic there is an answer of 500.
+    // The segment is read on a thread that may wait for a disk; a panic there is an answer of 500.
     let read = spawn_blocking(move || segment_part(&folder, number, from, PART_BYTES_MAX)).await;
-    match told(read) {
+    match found_or_refusal(read) {
         Ok(Some(part)) => part.into_response(),
         Ok(None) => refusal(StatusCode::NOT_FOUND, format!("the record has no segment {number} any more")),
         Err(answer) => *answer,
@@ -67,8 +67,8 @@ fn views(records: &[NamedRecord]) -> io::Result<Vec<RecordView>> {
     views.collect()
 }
 
-/// What was read, or the answer that says why not.
-fn told<Found>(read: Result<io::Result<Found>, JoinError>) -> Result<Found, Box<Response>> {
+/// The findings in a record, or the answer that says why it cannot be read.
+fn found_or_refusal<Found>(read: Result<io::Result<Found>, JoinError>) -> Result<Found, Box<Response>> {
     let error = match read {
         Ok(Ok(found)) => return Ok(found),
         Ok(Err(error)) => error.to_string(),

@@ -16,10 +16,10 @@ impl EventLoop {
         }
     }
 
-    fn next_restored(&mut self) -> Option<ControlEvent> {
+    fn next_restored(&self) -> Option<ControlEvent> {
         let orchestrator = &self.orchestrator;
-        let kept = self.keeper.as_mut().and_then(|keeper| keeper.next_restored(orchestrator));
-        kept.or_else(|| self.shelf.as_mut()?.next_restored(orchestrator))
+        let kept = self.keeper.as_ref().and_then(|keeper| keeper.next_restored(orchestrator));
+        kept.or_else(|| self.shelf.as_ref()?.next_restored(orchestrator))
     }
 
     /// When what was measured is to be written, if it is.

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode, header};
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper_util::rt::TokioIo;
+use http_body_util::Empty;
 use link::{SCRAPE_BYTES_MAX, ScrapedLoad, read_scrape};
 use orchestration::{ControlEvent, Priority};
 use tokio::net::TcpStream;
@@ -18,6 +17,7 @@ use vocabulary::{PodHello, PodName, PodState, PodWord, RequestTimeouts, Sample};
 use super::boots::new_boot;
 use super::pacer::Pacer;
 use super::peer::LinkPeer;
+use crate::http_exchange::exchange;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How long a pod may take to answer.
@@ -58,33 +58,13 @@ pub(super) async fn keep(peer: LinkPeer, pod: PodName, turns: Pacer) {
 async fn ask(peer: &LinkPeer) -> Result<ScrapedLoad, String> {
     let socket = peer.target.address.socket;
     let stream = TcpStream::connect(socket).await.map_err(|error| error.to_string())?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| error.to_string())?;
     let request = Request::get("/metrics")
         .header(header::HOST, socket.to_string())
         .header(header::ACCEPT, PROTOBUF)
         .header(header::CONNECTION, HeaderValue::from_static("close"))
         .body(Empty::<Bytes>::new())
         .map_err(|error| error.to_string())?;
-    let exchange = async {
-        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), SCRAPE_BYTES_MAX);
-        let body = body.collect().await.map_err(|error| error.to_string())?;
-        Ok::<_, String>((status, body.to_bytes()))
-    };
-    // The connection is driven here, so that it ends with the question, however that ends.
-    tokio::pin!(exchange);
-    // The exchange is pinned outside, so it is not cancelled when the connection ends first; the connection
-    // may be, once there is an answer.
-    let (status, body) = tokio::select! {
-        answered = &mut exchange => answered?,
-        ended = connection => match ended {
-            Ok(()) => exchange.await?,
-            Err(error) => return Err(error.to_string()),
-        },
-    };
+    let (status, body) = exchange(stream, request, SCRAPE_BYTES_MAX).await?;
     if status != StatusCode::OK {
         return Err(format!("it answered {status}"));
     }

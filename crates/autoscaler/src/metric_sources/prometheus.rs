@@ -7,16 +7,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::uri::Scheme;
 use http::{Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper_util::rt::TokioIo;
+use http_body_util::Empty;
 use serde::Deserialize;
 use settings::ClusterConfig;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 use vocabulary::{MilliValue, parse_quantity};
 
 use super::tls;
+use crate::http_exchange::exchange;
 
 /// A server that does not answer within this time is given up for this round, which has a little longer.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -114,45 +113,15 @@ impl PrometheusServer {
         // A URL has IPv6 addresses in brackets, which are no part of them.
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let stream = TcpStream::connect((host, port)).await.map_err(|error| self.said(&error))?;
-        if !is_encrypted {
-            return self.converse(stream, request, bytes_max).await;
-        }
-        let connector = tls::connector(self.ca_file.as_deref()).await?;
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| self.said(&error))?;
-        let stream = connector.connect(name, stream).await.map_err(|error| self.said(&error))?;
-        self.converse(stream, request, bytes_max).await
-    }
-
-    async fn converse<Stream>(
-        &self,
-        stream: Stream,
-        request: Request<Empty<Bytes>>,
-        bytes_max: usize,
-    ) -> Result<(StatusCode, Bytes), String>
-    where
-        Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| self.said(&error))?;
-        let exchange = async {
-            let response = sender.send_request(request).await.map_err(|error| self.said(&error))?;
-            let status = response.status();
-            let body = Limited::new(response.into_body(), bytes_max);
-            let body = body.collect().await.map_err(|error| self.said(&error))?;
-            Ok::<_, String>((status, body.to_bytes()))
+        let answered = if is_encrypted {
+            let connector = tls::connector(self.ca_file.as_deref()).await?;
+            let name = ServerName::try_from(host.to_owned()).map_err(|error| self.said(&error))?;
+            let stream = connector.connect(name, stream).await.map_err(|error| self.said(&error))?;
+            exchange(stream, request, bytes_max).await
+        } else {
+            exchange(stream, request, bytes_max).await
         };
-        // The connection is driven here, so that it ends with the question, however that ends.
-        tokio::pin!(exchange);
-        // The exchange is pinned outside, so it is not cancelled when the connection ends first; the
-        // connection may be, once there is an answer.
-        tokio::select! {
-            answered = &mut exchange => answered,
-            ended = connection => match ended {
-                Ok(()) => exchange.await,
-                Err(error) => Err(self.said(&error)),
-            },
-        }
+        answered.map_err(|error| self.said(&error))
     }
 
     fn said(&self, error: &dyn std::fmt::Display) -> String {

@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, mpsc};
 use vocabulary::{RevisionName, Timestamp};
 
 use super::prometheus::PrometheusServer;
+use crate::demand_series::{DEMAND_SERIES, metric_label};
 
 const MINUTE: u64 = 60;
 /// So many days are kept.
@@ -96,6 +97,11 @@ impl RecordedPasts {
         });
     }
 
+    /// Forgets that a revision was asked for: it is gone, and another one of its name has its own past.
+    pub(crate) fn forget(&mut self, revision: &RevisionName) {
+        self.asked.remove(revision);
+    }
+
     /// The next past that was found. Cancel-safe: what was not taken stays in the channel.
     pub(crate) async fn answered(&mut self) -> Option<ControlEvent> {
         loop {
@@ -113,7 +119,9 @@ impl RecordedPasts {
     ) -> Option<ControlEvent> {
         let PastQuestion { revision, metric, until: _ } = question;
         let state = if minutes.is_ok() { PastInquiry::Answered } else { PastInquiry::Failed };
-        let before = self.asked.insert(revision.clone(), state);
+        // Gone meanwhile, and forgotten.
+        let inquiry = self.asked.get_mut(&revision)?;
+        let before = std::mem::replace(inquiry, state);
         match minutes {
             Ok(minutes) => {
                 let count = minutes.observed().count();
@@ -122,7 +130,7 @@ impl RecordedPasts {
                 (count > 0).then_some(ControlEvent::DemandImported { revision, demand })
             }
             Err(why) => {
-                if before == Some(PastInquiry::UnderWay { has_failed: false }) {
+                if before == (PastInquiry::UnderWay { has_failed: false }) {
                     tracing::warn!(%revision, why, "prediction begins without a past: Prometheus could not be asked for it, and is asked again each minute of the first hour");
                 }
                 None
@@ -178,15 +186,10 @@ fn add_samples(minutes: &mut DemandMinutes, samples: &[(f64, f64)], asked: &Rang
 /// bucket changes hands two autoscalers show the revision.
 fn query_for(question: &PastQuestion) -> String {
     let PastQuestion { revision, metric, until: _ } = question;
-    let metric = match metric {
-        Metric::Concurrency => "concurrency",
-        Metric::Rps => "rps",
-    };
-    let namespace = revision.namespace();
+    let (namespace, metric) = (revision.namespace(), metric_label(*metric));
     let of_revision = format!("revision=\"{}/{}\",metric=\"{metric}\"", revision.kind(), revision.name());
-    let series = "autoscaler_revision_demand";
     format!(
-        "max({series}{{exported_namespace=\"{namespace}\",{of_revision}}} or {series}{{exported_namespace=\"\",namespace=\"{namespace}\",{of_revision}}})"
+        "max({DEMAND_SERIES}{{exported_namespace=\"{namespace}\",{of_revision}}} or {DEMAND_SERIES}{{exported_namespace=\"\",namespace=\"{namespace}\",{of_revision}}})"
     )
 }
 

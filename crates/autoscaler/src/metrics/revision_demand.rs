@@ -7,9 +7,9 @@ use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use runtime::RevisionLabels;
-use settings::Metric;
 
 use super::shown_autoscalers::{ShownAutoscalers, ShownRevision, revisions};
+use crate::demand_series::{DEMAND_SERIES, metric_label};
 
 /// A number means nothing without what it counts, which may be another tomorrow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -22,7 +22,7 @@ struct DemandLabels {
 /// Adds the gauge to a page.
 pub(super) fn register(autoscalers: &ShownAutoscalers, registry: &mut Registry) {
     let help = "Demand where prediction is on, averaged over the stable window";
-    registry.register("autoscaler_revision_demand", help, DemandGauge(autoscalers.clone()));
+    registry.register(DEMAND_SERIES, help, DemandGauge(autoscalers.clone()));
 }
 
 struct DemandGauge(ShownAutoscalers);
@@ -33,19 +33,12 @@ fn demand(revision: &ShownRevision<'_>) -> Option<f64> {
     status.scorecard.and(status.stable_value)
 }
 
-fn word(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Concurrency => "concurrency",
-        Metric::Rps => "rps",
-    }
-}
-
 impl EncodeMetric for DemandGauge {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         for shown in revisions(&self.0.snapshots()) {
             if let Some(value) = demand(&shown) {
                 let RevisionLabels { namespace, revision } = RevisionLabels::from(shown.name);
-                let labels = DemandLabels { namespace, revision, metric: word(shown.metric) };
+                let labels = DemandLabels { namespace, revision, metric: metric_label(shown.metric) };
                 encoder.encode_family(&labels)?.encode_gauge(&value)?;
             }
         }

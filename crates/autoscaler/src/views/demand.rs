@@ -55,7 +55,8 @@ pub(crate) fn demand(snapshot: &Snapshot, name: &RevisionName, now: Timestamp) -
     })
 }
 
-/// The demand that a client tells of, for a revision that is known, in the second since 1970 that runs.
+/// The demand that a client tells of, or why it is refused; `None` if there is no such revision. `second` is
+/// the second since 1970 that runs.
 pub(crate) fn told_demand(
     told: &DemandView,
     snapshot: &Snapshot,
@@ -81,7 +82,7 @@ pub(crate) fn told_demand(
     Some(minutes.map(|minutes| Arc::new(DemandDays::of(spec.metric, &minutes))))
 }
 
-/// Minutes of which each is one that can have been measured.
+/// The minutes that a client tells of, if each of them can have been measured by now.
 fn checked_minutes(told: &DemandView, second: u64) -> Result<DemandMinutes, DemandRefusal> {
     let count = told.minutes.len();
     if count == 0 || count > MINUTES_MAX {

@@ -1,0 +1,15 @@
+//! The series of Prometheus in which the demand of revisions is recorded: autoscalers show it on their pages,
+//! and one that knows too little asks a server for it.
+
+use settings::Metric;
+
+/// The name of the series, on pages and in queries.
+pub(crate) const DEMAND_SERIES: &str = "autoscaler_revision_demand";
+
+/// The value of its label `metric`, which says what is counted.
+pub(crate) fn metric_label(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Concurrency => "concurrency",
+        Metric::Rps => "rps",
+    }
+}
