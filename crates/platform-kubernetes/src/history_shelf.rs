@@ -91,7 +91,7 @@ impl ConfigMapShelf {
         }
         // A clock that was wrong left days that are not of the last fifteen.
         let newest = days.last_key_value().map_or(0, |(day, _)| *day);
-        let kept = days.into_iter().filter(|(day, _)| day + SLOTS > newest);
+        let kept = days.into_iter().filter(|(day, _)| newest - day < SLOTS);
         Ok(kept.map(|(day, parts)| ShelvedDay { day, pieces: parts.into_values().collect() }).collect())
     }
 
