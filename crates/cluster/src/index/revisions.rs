@@ -210,22 +210,23 @@ impl Revisions {
         }
     }
 
-    /// Other owners decide, or decided, about the revisions of these buckets; returns their names.
+    /// Other owners decide, or decided, about the revisions of these buckets; returns the names of these
+    /// revisions.
     pub(super) fn forget_decisions(
         &mut self,
         changed: &BTreeSet<Bucket>,
         bucket_of: impl Fn(&RevisionName) -> Bucket,
     ) -> Vec<RevisionName> {
+        let is_theirs = |name: &RevisionName| changed.contains(&bucket_of(name));
         let mut theirs = Vec::new();
         for (key, notes) in &mut self.notes {
-            let Some(name) = name_of(key).filter(|name| changed.contains(&bucket_of(name))) else { continue };
+            let Some(name) = name_of(key).filter(is_theirs) else { continue };
             (notes.intended, notes.activators) = (None, None);
             (notes.routing, notes.route) = (None, None);
             self.book.forget_route(key);
             theirs.push(name);
         }
-        let is_theirs = |key: &ObjectKey| name_of(key).is_some_and(|name| theirs.contains(&name));
-        self.book.owned_anew(is_theirs);
+        self.book.owned_anew(|key| name_of(key).is_some_and(|name| is_theirs(&name)));
         theirs
     }
 
