@@ -38,8 +38,9 @@ struct RevisionNotes {
     activators: Option<PodCount>,
     /// The route that was ordered last, or found.
     routing: Option<Routing>,
-    /// What the status was last told of.
+    /// The figures that the book was last given.
     figures: Option<RevisionFigures>,
+    /// The route that the book was last given.
     route: Option<RouteOrder>,
 }
 
@@ -190,7 +191,7 @@ impl Revisions {
         self.tell_route(key);
     }
 
-    /// A revision's route is known once both its side and its number of activators are.
+    /// Gives the book a revision's route, once its routing and its number of activators are known.
     fn tell_route(&mut self, key: &ObjectKey) {
         let Some(notes) = self.notes.get_mut(key) else { return };
         let (Some(routing), Some(activators)) = (notes.routing, notes.activators) else { return };
@@ -267,7 +268,7 @@ impl Revisions {
     }
 
     /// The Services that have slices.
-    pub(super) fn sliced(&self) -> Vec<ObjectKey> {
+    pub(super) fn services_with_slices(&self) -> Vec<ObjectKey> {
         self.slices_of.keys().cloned().collect()
     }
 
