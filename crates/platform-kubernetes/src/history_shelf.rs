@@ -1,5 +1,5 @@
-//! Histories in ConfigMaps of our own namespace: `ebb-history-BUCKET-DAY-PART`, where DAY is that since 1970
-//! modulo 16, so that a day takes the place of the one sixteen days before.
+//! Histories in ConfigMaps of our own namespace: `ebb-history-BUCKET-SLOT-PART`, where SLOT is the day since
+//! 1970 modulo 16, so that a day takes the place of the one sixteen days before.
 //!
 //! Only what stands in the right labels is read, and only objects with these names are written. Each request
 //! looks at the right of the bucket's owner before it is sent, as every other write does.
@@ -67,7 +67,8 @@ impl ConfigMapShelf {
         Self { requests, inbox }
     }
 
-    /// Tells people whether histories are kept. Without the right to keep them nothing was promised.
+    /// Tells people whether histories are kept. That another autoscaler owns the bucket is no trouble, and where
+    /// the API server forbids ebb to keep histories, none were promised.
     fn told<Answer>(&self, answer: Result<Answer, ShelfFault>) -> Result<Answer, ShelfFault> {
         let kept = match &answer {
             Ok(_) => Some(Ok(())),

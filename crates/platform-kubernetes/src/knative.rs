@@ -41,7 +41,7 @@ pub enum KnativeRefusal {
     Configured(Vec<String>),
 }
 
-/// The installation, as Knative's own ConfigMaps say it. One that is not there says the defaults.
+/// The installation, as Knative's own ConfigMaps say it. For a ConfigMap that is not there the defaults hold.
 pub(crate) async fn installation(
     client: Client,
     namespace: &str,
