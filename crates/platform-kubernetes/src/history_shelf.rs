@@ -67,8 +67,8 @@ impl ConfigMapShelf {
         Self { requests, inbox }
     }
 
-    /// Tells people whether histories are kept. That another autoscaler owns the bucket is no trouble, and where
-    /// the API server forbids ebb to keep histories, none were promised.
+    /// Tells people whether histories are kept. That another autoscaler owns the bucket is no trouble, and
+    /// where the API server forbids ebb to keep histories, none were promised.
     fn told<Answer>(&self, answer: Result<Answer, ShelfFault>) -> Result<Answer, ShelfFault> {
         let kept = match &answer {
             Ok(_) => Some(Ok(())),
