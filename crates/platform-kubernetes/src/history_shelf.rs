@@ -109,11 +109,9 @@ impl ConfigMapShelf {
         for (part, piece) in day.pieces.iter().enumerate() {
             self.put_one(fence, &map_of(fence.bucket, day.day, part, piece)).await?;
         }
-        for map in former {
-            let name = map.metadata.name.unwrap_or_default();
-            let part = name.rsplit('-').next().and_then(|part| part.parse::<usize>().ok());
-            if part.is_some_and(|part| part >= day.pieces.len()) {
-                self.remove(fence, &name).await?;
+        for map in &former {
+            if part_of(map).is_some_and(|part| part >= day.pieces.len()) {
+                self.remove(fence, map.metadata.name.as_deref().unwrap_or_default()).await?;
             }
         }
         Ok(())
@@ -171,8 +169,12 @@ fn map_of(bucket: Bucket, day: u64, part: usize, piece: &[u8]) -> ConfigMap {
 /// The day of a map, and its place among those of the day.
 fn place_of(map: &ConfigMap) -> Option<(u64, usize)> {
     let day = map.metadata.annotations.as_ref()?.get(DAY)?.parse().ok()?;
-    let part = map.metadata.name.as_ref()?.rsplit('-').next()?.parse().ok()?;
-    Some((day, part))
+    Some((day, part_of(map)?))
+}
+
+/// The place of a map among those of its day, which its name ends with.
+fn part_of(map: &ConfigMap) -> Option<usize> {
+    map.metadata.name.as_ref()?.rsplit('-').next()?.parse().ok()
 }
 
 fn fault_of(failure: Failure) -> ShelfFault {
