@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use cluster::knative::{LeaderElection, network_refusals};
 use cluster::{Failure, Installation, LEASE};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
+use settings::{LeaderElection, network_refusals};
 use thiserror::Error;
 
 use crate::requests::{ANSWER_WITHIN, within_time};
