@@ -87,7 +87,7 @@ impl Index {
         }
     }
 
-    /// The same in an installed Knative, in a cluster of this domain.
+    /// This index for an installed Knative, in a cluster of this domain.
     pub(crate) fn in_place_of_knatives(self, domain: String) -> Self {
         Self { revisions: Revisions::in_place_of_knatives(domain), ..self }
     }

@@ -58,8 +58,6 @@ pub use serverless::{
     ServerlessMode, ServerlessRecord, ServerlessSpec, ServerlessWrite, mode_for, proxied_since,
     serverless_services,
 };
-pub use settings::{
-    BucketCount, LeaderElection, LeaseTimes, ProfileRefusal, network_refusals, progress_deadline_of,
-};
+pub use settings::BucketCount;
 pub use status::{AutoscalerStatus, StatusWrite};
 pub use status_pace::{COUNTS_EVERY, StatusPace};

@@ -1,5 +1,7 @@
 //! What should people know of an object: a word for programs, a sentence for people.
 
+use orchestration::ReasonCode;
+
 /// Something about one object. It stands in `GET /v1/problems` and in an Event of the object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Notice {
@@ -25,14 +27,16 @@ pub enum Tone {
     Warning,
 }
 
-/// Whether people have to do something about what has this reason. A Service on its way to ebb, and clients
-/// that came before it, are steps of every adoption.
+/// Whether people have to do something about a notice with this reason. A Service on its way to ebb, and
+/// connections from before an adoption that keep a count from falling, are steps of every adoption.
 pub(crate) fn tone_of(reason: &str) -> Tone {
-    if [SELECTOR_PRESENT, OPEN_CONNECTIONS].contains(&reason) { Tone::Normal } else { Tone::Warning }
+    if [SELECTOR_PRESENT, ReasonCode::AdoptedConnections.word()].contains(&reason) {
+        Tone::Normal
+    } else {
+        Tone::Warning
+    }
 }
 
-/// Connections from before an adoption keep a count from falling: a word of the control loop.
-const OPEN_CONNECTIONS: &str = "AdoptedConnections";
 /// A Service is served by us from now on.
 pub(crate) const ADOPTED: &str = "Adopted";
 /// A Service names a workload and still has a selector.

@@ -264,11 +264,10 @@ impl ClusterState {
         if !self.unlisted.is_empty() {
             return None;
         }
-        let routes = self.routes.values().filter_map(|route| route.queue.next_deadline()).min();
+        let routes = self.routes.values().filter_map(|route| route.queue.next_deadline());
+        let paced_writes = routes.chain(self.index.next_revision_deadline()).min();
         // Writes that wait for a turn begin when another one is answered.
-        let routes = routes.zip(self.pace.next_turn()).map(|(due, turn)| due.max(turn));
-        let revisions = self.index.next_revision_deadline();
-        let revisions = revisions.zip(self.pace.next_turn()).map(|(due, turn)| due.max(turn));
+        let paced_writes = paced_writes.zip(self.pace.next_turn()).map(|(due, turn)| due.max(turn));
         let ports = self.index.next_port_deadline().filter(|_| !self.port_allocator_epochs.is_empty());
         let own = [
             self.index.next_deadline(),
@@ -277,8 +276,7 @@ impl ClusterState {
             self.events_deadline(now),
             self.drained.next_deadline(),
             ports,
-            routes,
-            revisions,
+            paced_writes,
         ];
         own.into_iter().flatten().min()
     }

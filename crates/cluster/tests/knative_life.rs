@@ -2,6 +2,9 @@
 //! loop and the whole state of the cluster, before a controller, an activator and queue-proxies that do as
 //! Knative's do. Nothing of it runs: time passes by the second.
 
+#[path = "shared/knative_objects.rs"]
+mod knative_objects;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -15,6 +18,10 @@ use cluster::{
     KnativeNews, LEASE, Moment, News, ScaleAnswer, SeatNumber, ShownPod, WriteAnswer, read_lease,
 };
 use jiff::Timestamp as WallTime;
+use knative_objects::{
+    autoscaler, carried_out_status, condition, deployment, labels, pod_object, read, revision, slice_object,
+    status_in_words,
+};
 use orchestration::{
     ActivatorChoice, ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings, OrderOutcome,
     Peer,
@@ -22,8 +29,8 @@ use orchestration::{
 use serde_json::{Value, json};
 use vocabulary::{
     ActivatorHello, ActivatorWord, BootId, Concurrency, LinkChannel, LinkVersion, Load, PodHello, PodName,
-    PodState, PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, RevisionLoad, RevisionName,
-    Sample, Timestamp,
+    PodState, PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, RevisionLoad, Sample,
+    Timestamp,
 };
 
 const SEAT: SeatNumber = SeatNumber(1);
@@ -59,44 +66,6 @@ fn activator_key() -> ObjectKey {
     ObjectKey { namespace: "knative-serving".to_owned(), name: "activator-1".to_owned() }
 }
 
-fn revision() -> RevisionName {
-    RevisionName::parse("default/revision/hello-00001").expect("a name")
-}
-
-fn read<Object: serde::de::DeserializeOwned>(object: &Value) -> Object {
-    serde_json::from_value(object.clone()).expect("an object")
-}
-
-fn labels() -> Value {
-    json!({"serving.knative.dev/revision": "hello-00001", "serving.knative.dev/revisionUID": "rev1"})
-}
-
-fn autoscaler() -> Value {
-    let annotations = json!({
-        "autoscaling.knative.dev/class": "kpa.autoscaling.knative.dev",
-        "autoscaling.knative.dev/window": "10s",
-    });
-    json!({
-        "apiVersion": "autoscaling.internal.knative.dev/v1alpha1", "kind": "PodAutoscaler",
-        "metadata": {"name": "hello-00001", "namespace": "default", "uid": "pa1", "generation": 1,
-            "resourceVersion": "7", "annotations": annotations},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "hello-00001-deployment"},
-            "protocolType": "http1", "reachability": "Reachable",
-        },
-    })
-}
-
-fn pod_object(name: &str, namespace: &str, labels: &Value, address: &str, is_ready: bool) -> Value {
-    let ready = if is_ready { "True" } else { "False" };
-    json!({
-        "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels},
-        "spec": {"containers": [{"name": "queue-proxy"}]},
-        "status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}],
-            "conditions": [{"type": "Ready", "status": ready}]},
-    })
-}
-
 impl Life {
     /// `hello-00001` as Knative's controller has just made it, and one activator.
     fn applied() -> Self {
@@ -108,6 +77,8 @@ impl Life {
             keys: ClusterKeys::new(b"hop", b"slice"),
             salt: 1,
         });
+        let mut autoscaler = autoscaler();
+        autoscaler["metadata"]["annotations"]["autoscaling.knative.dev/window"] = json!("10s");
         let choice = ActivatorChoice::AsManyAsNeeded;
         let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
         let mut life = Self {
@@ -115,7 +86,7 @@ impl Life {
             control: Orchestrator::new(settings),
             second: 1000,
             version: 10,
-            autoscaler: autoscaler(),
+            autoscaler,
             service: None,
             carried_out: (Vec::new(), 0),
             replicas: 1,
@@ -128,7 +99,7 @@ impl Life {
         let moment = life.moment();
         life.state.handle(ClusterEvent::SeatTaken(SEAT), moment);
         let labels = json!({"app": "activator"});
-        let activator = pod_object("activator-1", "knative-serving", &labels, ACTIVATOR_ADDRESS, true);
+        let activator = pod_object("activator-1", "knative-serving", &labels, ACTIVATOR_ADDRESS, "True");
         life.show(News::Activator(Change::Put(activator_key(), pod::read(&read(&activator)))));
         life.show_deployment();
         life.show_autoscaler();
@@ -175,17 +146,8 @@ impl Life {
     }
 
     fn show_deployment(&mut self) {
-        let (labels, version) = (labels(), self.next_version());
-        let deployment = json!({
-            "metadata": {"name": "hello-00001-deployment", "namespace": "default", "uid": "d1", "labels": labels,
-                "resourceVersion": version},
-            "spec": {
-                "replicas": self.replicas,
-                "selector": {"matchLabels": {"serving.knative.dev/revisionUID": "rev1"}},
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "queue-proxy"}]}},
-            },
-        });
-        let deployment = revision_deployment(&read(&deployment)).map(Box::new);
+        let object = deployment(self.replicas, &self.next_version());
+        let deployment = revision_deployment(&read(&object)).map(Box::new);
         let change = Change::Put(key("hello-00001-deployment"), deployment);
         self.show(News::Knative(KnativeNews::Deployment(change)));
     }
@@ -218,8 +180,8 @@ impl Life {
             self.pods.insert(format!("hello-00001-deployment-{}", self.made), self.second);
         }
         for (name, made_at) in self.pods.clone() {
-            let is_ready = self.is_ready(made_at);
-            let pod = pod_object(&name, "default", &labels(), &address_of(&name), is_ready);
+            let ready = if self.is_ready(made_at) { "True" } else { "False" };
+            let pod = pod_object(&name, "default", &labels(), &address_of(&name), ready);
             self.show(News::Pod(Change::Put(key(&name), ShownPod::read(&read(&pod)))));
         }
         self.carry_out();
@@ -244,22 +206,9 @@ impl Life {
         let now = self.moment().wall.to_string();
         let populated = if is_served { "False" } else { "True" };
         let service = self.service.as_mut().expect("there is a service");
-        service["status"] = json!({
-            "serviceName": "hello-00001", "privateServiceName": "hello-00001-private",
-            "observedGeneration": generation,
-            "conditions": [
-                {"type": "Ready", "status": "True", "lastTransitionTime": now},
-                {"type": "ActivatorEndpointsPopulated", "status": populated, "lastTransitionTime": now},
-            ],
-        });
+        service["status"] = carried_out_status(service, populated, &now);
         self.show_service();
-        let endpoints: Vec<Value> = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
-        let slice = json!({
-            "metadata": {"name": "hello-00001-x", "namespace": "default",
-                "labels": {"kubernetes.io/service-name": "hello-00001"}},
-            "addressType": "IPv4", "endpoints": endpoints,
-        });
-        let change = Change::Put(key("hello-00001-x"), public_slice(&read(&slice)));
+        let change = Change::Put(key("hello-00001-x"), public_slice(&read(&slice_object(&addresses))));
         self.show(News::Knative(KnativeNews::PublicSlice(change)));
     }
 
@@ -477,17 +426,8 @@ impl Life {
 
     /// Ready with its reason, and the two counts, as `kubectl get kpa` shows them.
     fn status(&self) -> String {
-        let status = &self.autoscaler["status"];
-        let ready = condition(status, "Ready");
-        let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
-        let words = format!("{} {}", text("status"), text("reason"));
-        format!("{} {} {}", words.trim(), status["desiredScale"], status["actualScale"])
+        status_in_words(&self.autoscaler["status"])
     }
-}
-
-fn condition(status: &Value, kind: &str) -> Value {
-    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-    conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default()
 }
 
 fn address_of(pod: &str) -> String {

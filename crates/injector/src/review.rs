@@ -256,9 +256,14 @@ fn of_config_map(config_map: &Value, others: &[ConfigMapCheck]) -> Findings<Stri
     Findings { problems: lines(problems), warnings: lines(warnings) }
 }
 
+/// Whether the pods of a workload are labelled for ebb.
+fn is_labelled(workload: &Value) -> bool {
+    workload["spec"]["template"]["metadata"]["labels"][INJECT_LABEL] == "true"
+}
+
 fn of_workload(workload: &Value, settings: &InjectorSettings) -> Findings<String> {
     let template = &workload["spec"]["template"];
-    if template["metadata"]["labels"][INJECT_LABEL] != "true" {
+    if !is_labelled(workload) {
         return Findings::default();
     }
     let mut annotations = texts(&template["metadata"]["annotations"]);
@@ -288,7 +293,7 @@ fn of_workload(workload: &Value, settings: &InjectorSettings) -> Findings<String
 
 /// Warnings about settings that are valid, and yet have no effect or fight with ebb.
 fn remarks(object: &Value) -> Vec<String> {
-    if object["spec"]["template"]["metadata"]["labels"][INJECT_LABEL] != "true" {
+    if !is_labelled(object) {
         return Vec::new();
     }
     let annotations = texts(&object["metadata"]["annotations"]);
@@ -314,7 +319,7 @@ struct AppliedCount {
 impl AppliedCount {
     /// `None` for a workload without such a manifest, or one that ebb does not scale.
     fn of(object: &Value) -> Option<Self> {
-        if object["spec"]["template"]["metadata"]["labels"][INJECT_LABEL] != "true" {
+        if !is_labelled(object) {
             return None;
         }
         let annotations = &object["metadata"]["annotations"];

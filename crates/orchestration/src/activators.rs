@@ -245,8 +245,8 @@ impl Activators {
         !self.records.values().any(|record| record.may_act_on_older(revision, at_least))
     }
 
-    /// Whether some activator has not said hello yet. One of Knative's says which routing is in force at no
-    /// time, so it is not waited for.
+    /// Whether some activator has not said hello yet. One of Knative's never says which routing is in force,
+    /// so it is not waited for.
     pub(crate) fn is_any_unheard(&self) -> bool {
         self.records.values().any(|record| record.boot.is_none() && record.acknowledges())
     }

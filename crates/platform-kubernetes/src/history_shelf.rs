@@ -1,5 +1,5 @@
-//! Histories in ConfigMaps of our own namespace: `ebb-history-BUCKET-DAY-PART`, where DAY is that since 1970
-//! modulo 16, so that a day takes the place of the one sixteen days before.
+//! Histories in ConfigMaps of our own namespace: `ebb-history-BUCKET-SLOT-PART`, where SLOT is the day since
+//! 1970 modulo 16, so that a day takes the place of the one sixteen days before.
 //!
 //! Only what stands in the right labels is read, and only objects with these names are written. Each request
 //! looks at the right of the bucket's owner before it is sent, as every other write does.
@@ -67,7 +67,8 @@ impl ConfigMapShelf {
         Self { requests, inbox }
     }
 
-    /// Tells people whether histories are kept. Without the right to keep them nothing was promised.
+    /// Tells people whether histories are kept. That another autoscaler owns the bucket is no trouble, and
+    /// where the API server forbids ebb to keep histories, none were promised.
     fn told<Answer>(&self, answer: Result<Answer, ShelfFault>) -> Result<Answer, ShelfFault> {
         let kept = match &answer {
             Ok(_) => Some(Ok(())),
@@ -91,7 +92,7 @@ impl ConfigMapShelf {
         }
         // A clock that was wrong left days that are not of the last fifteen.
         let newest = days.last_key_value().map_or(0, |(day, _)| *day);
-        let kept = days.into_iter().filter(|(day, _)| day + SLOTS > newest);
+        let kept = days.into_iter().filter(|(day, _)| newest - day < SLOTS);
         Ok(kept.map(|(day, parts)| ShelvedDay { day, pieces: parts.into_values().collect() }).collect())
     }
 
@@ -108,11 +109,9 @@ impl ConfigMapShelf {
         for (part, piece) in day.pieces.iter().enumerate() {
             self.put_one(fence, &map_of(fence.bucket, day.day, part, piece)).await?;
         }
-        for map in former {
-            let name = map.metadata.name.unwrap_or_default();
-            let part = name.rsplit('-').next().and_then(|part| part.parse::<usize>().ok());
-            if part.is_some_and(|part| part >= day.pieces.len()) {
-                self.remove(fence, &name).await?;
+        for map in &former {
+            if part_of(map).is_some_and(|part| part >= day.pieces.len()) {
+                self.remove(fence, map.metadata.name.as_deref().unwrap_or_default()).await?;
             }
         }
         Ok(())
@@ -170,8 +169,12 @@ fn map_of(bucket: Bucket, day: u64, part: usize, piece: &[u8]) -> ConfigMap {
 /// The day of a map, and its place among those of the day.
 fn place_of(map: &ConfigMap) -> Option<(u64, usize)> {
     let day = map.metadata.annotations.as_ref()?.get(DAY)?.parse().ok()?;
-    let part = map.metadata.name.as_ref()?.rsplit('-').next()?.parse().ok()?;
-    Some((day, part))
+    Some((day, part_of(map)?))
+}
+
+/// The place of a map among those of its day, which its name ends with.
+fn part_of(map: &ConfigMap) -> Option<usize> {
+    map.metadata.name.as_ref()?.rsplit('-').next()?.parse().ok()
 }
 
 fn fault_of(failure: Failure) -> ShelfFault {

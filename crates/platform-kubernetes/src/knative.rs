@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use cluster::knative::{LeaderElection, network_refusals};
 use cluster::{Failure, Installation, LEASE};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
+use settings::{LeaderElection, network_refusals};
 use thiserror::Error;
 
 use crate::requests::{ANSWER_WITHIN, within_time};
@@ -41,7 +41,7 @@ pub enum KnativeRefusal {
     Configured(Vec<String>),
 }
 
-/// The installation, as Knative's own ConfigMaps say it. One that is not there says the defaults.
+/// The installation, as Knative's own ConfigMaps say it. For a ConfigMap that is not there the defaults hold.
 pub(crate) async fn installation(
     client: Client,
     namespace: &str,

@@ -67,7 +67,8 @@ pub struct KubernetesConfig {
     /// Into how many buckets revisions are hashed, each of which one autoscaler decides about; from 1. All
     /// autoscalers that run say the same. In an installed Knative its own configuration says it.
     pub buckets: u16,
-    /// Given where the autoscaler stands in the place of an installed Knative's.
+    /// What the autoscaler has to know in the place of an installed Knative's; `None` in ebb's own
+    /// installation.
     pub knative: Option<KnativePlace>,
     /// The clock of the process, by which leases and waits are measured.
     pub clock: Clock,

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 pub struct Caller {
     /// The beginning of its `User-Agent`; empty if it sends none.
     pub user_agent: Box<str>,
-    /// Where it is: as proxies say that are trusted, or as its connection does.
+    /// Its IP address: as trusted proxies say it, or else that of its connection.
     pub address: IpAddr,
 }
 

@@ -67,8 +67,8 @@ impl Ownership {
     }
 }
 
-/// The names of all Leases of an installed Knative, by how many there are. The bucket of a revision is asked
-/// for at each word about it.
+/// The names of all Leases of an installed Knative; those of N buckets are at index N. They are made once,
+/// since the bucket of a revision is asked for at each word about it.
 static LEASES: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| (0..=KNATIVE_BUCKETS_MAX).map(leases).collect());
 
 fn leases(buckets: u16) -> Vec<String> {

@@ -37,7 +37,8 @@ pub fn choose_subset<'a>(names: &BTreeSet<&'a str>, count: usize, key: &str) -> 
 pub(crate) fn choose_one(names: &[String], key: &str) -> Option<usize> {
     let mut slots = Vec::with_capacity(names.len());
     for name in names {
-        slots.push(slot(name, key, |slot| slots.contains(&slot)));
+        // As on the ring: more names than slots would go round for ever.
+        slots.push(slot(name, key, |slot| slots.len() < 2048 && slots.contains(&slot)));
     }
     let angle = hash(&[key, "start-angle-salt"]) % UNIVERSE;
     let from_angle = |slot: u64| (slot + UNIVERSE - angle) % UNIVERSE;

@@ -83,8 +83,8 @@ impl Index {
             // was told of the revision: were it told that it is gone, activators would refuse its requests.
             None if self.awaits_ports(&revision) => None,
             None if !self.notices.forget_sent(&revision) => None,
-            // What was a revision of Knative's is one no more: its requests are refused, though its pods may
-            // take minutes to end.
+            // The `PodAutoscaler` of a revision of Knative's is gone: requests are refused, though the pods
+            // may take minutes to end.
             None if revision_keys::key_of(&revision).is_some() && !self.revisions.has(&revision) => {
                 Some(PlatformFact::RevisionRemoved(revision))
             }

@@ -82,7 +82,7 @@ impl Index {
 
     /// A slice of a public Service; `None` for one of no Service, and for one that is gone.
     pub(crate) fn put_public_slice(&mut self, key: &ObjectKey, slice: Option<PublicSlice>, now: Timestamp) {
-        let activators = self.activator_addresses_of_all();
+        let activators = self.addresses_of_activators();
         for service in self.revisions.put_slice(key, slice) {
             self.revisions.review_path(&service, &activators, now);
         }
@@ -99,13 +99,13 @@ impl Index {
 
     /// Activators have come or gone: what slices name may be activators alone from now on, or no more.
     pub(super) fn review_paths(&mut self, now: Timestamp) {
-        let activators = self.activator_addresses_of_all();
-        for service in self.revisions.sliced() {
+        let activators = self.addresses_of_activators();
+        for service in self.revisions.services_with_slices() {
             self.revisions.review_path(&service, &activators, now);
         }
     }
 
-    fn activator_addresses_of_all(&self) -> BTreeSet<IpAddr> {
+    fn addresses_of_activators(&self) -> BTreeSet<IpAddr> {
         self.pods.activators().flat_map(|activator| activator.addresses.iter().copied()).collect()
     }
 

@@ -51,14 +51,14 @@ impl Notices {
             // Everything about an object is put anew with each change of it, and an Event is a request to the
             // API server.
             for notice in notices.iter().filter(|notice| !former.contains(notice)) {
+                let tone = tone_of(notice.reason);
                 self.incidents.push(ClusterIncident::Noticed {
                     about: about.clone(),
                     reason: notice.reason,
                     text: notice.text.clone(),
-                    tone: tone_of(notice.reason),
+                    tone,
                 });
                 let (about, notice) = (about.clone(), notice.clone());
-                let tone = tone_of(notice.reason);
                 self.announce(Announcement { about, notice, tone });
             }
             self.topics.insert(Topic::Problems(about.clone()));

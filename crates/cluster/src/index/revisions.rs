@@ -38,8 +38,9 @@ struct RevisionNotes {
     activators: Option<PodCount>,
     /// The route that was ordered last, or found.
     routing: Option<Routing>,
-    /// What the status was last told of.
+    /// The figures that the book was last given.
     figures: Option<RevisionFigures>,
+    /// The route that the book was last given.
     route: Option<RouteOrder>,
 }
 
@@ -190,7 +191,7 @@ impl Revisions {
         self.tell_route(key);
     }
 
-    /// A revision's route is known once both its side and its number of activators are.
+    /// Gives the book a revision's route, once its routing and its number of activators are known.
     fn tell_route(&mut self, key: &ObjectKey) {
         let Some(notes) = self.notes.get_mut(key) else { return };
         let (Some(routing), Some(activators)) = (notes.routing, notes.activators) else { return };
@@ -210,22 +211,23 @@ impl Revisions {
         }
     }
 
-    /// Other owners decide, or decided, about the revisions of these buckets; returns their names.
+    /// Other owners decide, or decided, about the revisions of these buckets; returns the names of these
+    /// revisions.
     pub(super) fn forget_decisions(
         &mut self,
         changed: &BTreeSet<Bucket>,
         bucket_of: impl Fn(&RevisionName) -> Bucket,
     ) -> Vec<RevisionName> {
+        let is_theirs = |name: &RevisionName| changed.contains(&bucket_of(name));
         let mut theirs = Vec::new();
         for (key, notes) in &mut self.notes {
-            let Some(name) = name_of(key).filter(|name| changed.contains(&bucket_of(name))) else { continue };
+            let Some(name) = name_of(key).filter(is_theirs) else { continue };
             (notes.intended, notes.activators) = (None, None);
             (notes.routing, notes.route) = (None, None);
             self.book.forget_route(key);
             theirs.push(name);
         }
-        let is_theirs = |key: &ObjectKey| name_of(key).is_some_and(|name| theirs.contains(&name));
-        self.book.owned_anew(is_theirs);
+        self.book.owned_anew(|key| name_of(key).is_some_and(|name| is_theirs(&name)));
         theirs
     }
 
@@ -266,7 +268,7 @@ impl Revisions {
     }
 
     /// The Services that have slices.
-    pub(super) fn sliced(&self) -> Vec<ObjectKey> {
+    pub(super) fn services_with_slices(&self) -> Vec<ObjectKey> {
         self.slices_of.keys().cloned().collect()
     }
 

@@ -43,13 +43,13 @@ fn split(entries: &BTreeMap<String, String>, place: &str, is_unknown: fn(&str) -
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use settings::{ClusterConfig, RevisionSettings};
 
     use super::*;
 
     /// The data of a ConfigMap, or annotations, with these entries.
-    pub(crate) fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 

@@ -30,7 +30,7 @@ pub fn revision_deployment(object: &Deployment) -> Option<RevisionDeployment> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::time::Duration;
 
     use serde_json::{Value, json};
@@ -39,8 +39,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::resources::workload::ScaleSubject;
 
-    /// The Deployment of `hello-00001`, as Knative's controller makes it.
-    pub(crate) fn object(replicas: u32) -> Value {
+    /// The Deployment of `hello-00001` with three replicas, as Knative's controller makes it.
+    fn object() -> Value {
         let labels =
             json!({"serving.knative.dev/revision": "hello-00001", "serving.knative.dev/revisionUID": "rev1"});
         let environment = json!([{"name": "REVISION_TIMEOUT_SECONDS", "value": "10"}]);
@@ -49,20 +49,20 @@ pub(crate) mod tests {
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "hello-00001-deployment", "namespace": "default", "uid": "d1", "labels": labels},
             "spec": {
-                "replicas": replicas,
+                "replicas": 3,
                 "selector": {"matchLabels": {"serving.knative.dev/revisionUID": "rev1"}},
                 "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
             },
         })
     }
 
-    pub(crate) fn read(object: Value) -> Option<RevisionDeployment> {
+    fn read(object: Value) -> Option<RevisionDeployment> {
         revision_deployment(&serde_json::from_value(object).expect("a Deployment"))
     }
 
     #[test]
     fn a_deployment_is_known_by_its_revision_and_scaled_by_its_own_name() {
-        let found = read(object(3)).expect("it is of a revision");
+        let found = read(object()).expect("it is of a revision");
         assert_eq!(found.record.revision.as_str(), "default/revision/hello-00001");
         assert_eq!(ScaleSubject::of(&found.record).name, "hello-00001-deployment");
         assert_eq!(found.record.wanted, PodCount::new(3));
@@ -71,7 +71,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_deployment_of_no_revision_is_none_of_ours() {
-        let mut other = object(3);
+        let mut other = object();
         other["metadata"]["labels"] = json!({"serving.knative.dev/revision": "hello-00001"});
         assert!(read(other).is_none(), "a person may write that label");
     }

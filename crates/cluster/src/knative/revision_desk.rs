@@ -151,7 +151,7 @@ impl RevisionDesk {
         self.service.as_ref().filter(|service| service.is_of(&self.autoscaler))
     }
 
-    /// The same once it says all that was decided, and the controller has carried that out.
+    /// Our `ServerlessService` once it says all that was decided, and the controller has carried that out.
     pub(crate) fn carried_out(&self) -> Option<&ServerlessRecord> {
         let is_decided = self.figures.is_some() && self.route.is_some();
         let is_written = self.service_turn().is_some() && self.service_write().is_none();

@@ -127,7 +127,8 @@ impl KnativeRevisions {
         self.desks.get(key).and_then(RevisionDesk::service)
     }
 
-    /// The same once it says all that was decided, and the controller has carried that out.
+    /// The `ServerlessService` of a revision once it says all that was decided, and the controller has
+    /// carried that out.
     pub(crate) fn carried_out(&self, key: &ObjectKey) -> Option<&ServerlessRecord> {
         self.desks.get(key).and_then(RevisionDesk::carried_out)
     }

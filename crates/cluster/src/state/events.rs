@@ -60,13 +60,15 @@ impl ClusterState {
 
     /// Logs and writes as an Event what the control loop reports of an object.
     pub(super) fn report(&mut self, about: &Subject, reason: ReasonCode, text: String, now: Timestamp) {
+        let reason = reason.word();
+        let tone = tone_of(reason);
         self.incidents.push(ClusterIncident::Noticed {
             about: about.clone(),
-            reason: reason.word(),
+            reason,
             text: text.clone(),
-            tone: tone_of(reason.word()),
+            tone,
         });
-        self.note(about, Notice::new(reason.word(), text), tone_of(reason.word()), now);
+        self.note(about, Notice::new(reason, text), tone, now);
     }
 
     /// Tells people of a count that another client wrote, where it was ours to write.

@@ -4,8 +4,8 @@
 
 use cluster::knative::pods::REVISION_UID_LABEL;
 use cluster::knative::{
-    MIRRORED_SLICES, PodAutoscalerRecord, ServerlessRecord, pod_autoscalers, progress_deadline_of,
-    public_slice, revision_deployment, serverless_services,
+    MIRRORED_SLICES, PodAutoscalerRecord, ServerlessRecord, pod_autoscalers, public_slice,
+    revision_deployment, serverless_services,
 };
 use cluster::resources::pod;
 use cluster::{KnativeNews, News, ShownPod};
@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::DynamicObject;
 use kube::{Api, Client};
+use settings::progress_deadline_of;
 use tokio::sync::mpsc;
 
 use super::one_kind::{everything, named, spawn, spawn_kind};

@@ -46,7 +46,8 @@ type ReadRecord<Object, Record> = fn(&Object) -> Record;
 /// Makes news of a change.
 type TellChange<Record> = fn(Change<Record>) -> News;
 
-/// The same for a kind that is named, for this program has no type of its objects.
+/// Watches a kind, which the log calls by the name `kind`, until the news are not received any more. This
+/// program may have no type of the objects.
 pub(super) fn spawn_kind<Object, Record>(
     kind: String,
     api: Api<Object>,

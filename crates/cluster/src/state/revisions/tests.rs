@@ -1,6 +1,8 @@
 //! A revision of Knative's before a whole autoscaler's state of the cluster (contract §1.2, §2, §3, §4), with
 //! a controller that does by a test's word what Knative's does.
 
+#[path = "../../../tests/shared/knative_objects.rs"]
+mod knative_objects;
 mod laws;
 
 use std::collections::BTreeSet;
@@ -23,6 +25,10 @@ use crate::{ClusterEvent, ClusterKeys, ClusterStateConfig, Installation};
 
 use super::*;
 use crate::News;
+use knative_objects::{
+    autoscaler, carried_out_status, condition, deployment, labels, pod_object, read, revision, slice_object,
+    status_in_words,
+};
 
 const SEAT: SeatNumber = SeatNumber(1);
 
@@ -49,55 +55,6 @@ struct Place {
 
 fn key(name: &str) -> ObjectKey {
     ObjectKey { namespace: "default".to_owned(), name: name.to_owned() }
-}
-
-fn revision() -> RevisionName {
-    RevisionName::parse("default/revision/hello-00001").expect("a name")
-}
-
-fn read<Object: serde::de::DeserializeOwned>(object: &Value) -> Object {
-    serde_json::from_value(object.clone()).expect("an object")
-}
-
-fn autoscaler() -> Value {
-    json!({
-        "apiVersion": "autoscaling.internal.knative.dev/v1alpha1", "kind": "PodAutoscaler",
-        "metadata": {
-            "name": "hello-00001", "namespace": "default", "uid": "pa1", "generation": 1, "resourceVersion": "7",
-            "annotations": {"autoscaling.knative.dev/class": "kpa.autoscaling.knative.dev"},
-        },
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "hello-00001-deployment"},
-            "protocolType": "http1", "reachability": "Reachable",
-        },
-    })
-}
-
-fn deployment(replicas: u32, version: u64) -> Value {
-    let labels = labels();
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "hello-00001-deployment", "namespace": "default", "uid": "d1", "labels": labels,
-            "resourceVersion": version.to_string()},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"serving.knative.dev/revisionUID": "rev1"}},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "queue-proxy"}]}},
-        },
-    })
-}
-
-fn labels() -> Value {
-    json!({"serving.knative.dev/revision": "hello-00001", "serving.knative.dev/revisionUID": "rev1"})
-}
-
-fn pod_object(name: &str, namespace: &str, labels: &Value, address: &str, ready: &str) -> Value {
-    json!({
-        "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels, "resourceVersion": "1"},
-        "spec": {"containers": [{"name": "queue-proxy"}]},
-        "status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}],
-            "conditions": [{"type": "Ready", "status": ready}]},
-    })
 }
 
 impl Place {
@@ -178,7 +135,8 @@ impl Place {
 
     fn show_deployment(&mut self) {
         self.version += 1;
-        let deployment = revision_deployment(&read(&deployment(self.replicas, self.version))).map(Box::new);
+        let object = deployment(self.replicas, &self.version.to_string());
+        let deployment = revision_deployment(&read(&object)).map(Box::new);
         let change = Change::Put(key("hello-00001-deployment"), deployment);
         self.show(News::Knative(KnativeNews::Deployment(change)));
     }
@@ -199,24 +157,10 @@ impl Place {
     /// The controller carries out the `ServerlessService`, and clients get these addresses.
     fn controller(&mut self, addresses: &[&str], populated: &str) {
         let service = self.service.as_mut().expect("there is a service");
-        service["status"] = json!({
-            "serviceName": "hello-00001", "privateServiceName": "hello-00001-private",
-            "observedGeneration": service["metadata"]["generation"],
-            "conditions": [
-                {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-22T10:01:00Z"},
-                {"type": "ActivatorEndpointsPopulated", "status": populated,
-                    "lastTransitionTime": "2026-11-22T10:01:00Z"},
-            ],
-        });
+        service["status"] = carried_out_status(service, populated, "2026-11-22T10:01:00Z");
         self.show_service();
         self.is_path_proven = addresses == ["10.1.0.1"] && populated == "True";
-        let endpoints: Vec<Value> = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
-        let slice = json!({
-            "metadata": {"name": "hello-00001-x", "namespace": "default",
-                "labels": {"kubernetes.io/service-name": "hello-00001"}},
-            "addressType": "IPv4", "endpoints": endpoints,
-        });
-        let change = Change::Put(key("hello-00001-x"), public_slice(&read(&slice)));
+        let change = Change::Put(key("hello-00001-x"), public_slice(&read(&slice_object(addresses))));
         self.show(News::Knative(KnativeNews::PublicSlice(change)));
         self.settle();
     }
@@ -397,11 +341,7 @@ impl Place {
 
     /// The status that is written: Ready with its reason, and the two counts.
     fn status(&self) -> String {
-        let status = &self.autoscaler["status"];
-        let ready = condition(status, "Ready");
-        let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
-        let words = format!("{} {}", text("status"), text("reason"));
-        format!("{} {} {}", words.trim(), status["desiredScale"], status["actualScale"])
+        status_in_words(&self.autoscaler["status"])
     }
 
     /// What was written since the last look, but renewals of the Lease and statuses.
@@ -409,12 +349,6 @@ impl Place {
         let writes = std::mem::take(&mut self.writes);
         writes.into_iter().filter(|write| !write.starts_with("lease")).collect()
     }
-}
-
-/// A condition of a status; nothing for one that is not written.
-fn condition(status: &Value, kind: &str) -> Value {
-    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-    conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default()
 }
 
 fn is_true(status: &Value, kind: &str) -> bool {
