@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use kube_core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
+use settings::CLASS_ANNOTATION;
 use vocabulary::{KNATIVE_REVISION_KIND, NameError, RevisionName};
 
 use super::fields::{number_at, resource, text_at};
 use super::status::AutoscalerStatus;
 use crate::resources::ObjectKey;
-use crate::resources::workload::CLASS_ANNOTATION;
 
 pub(crate) const AUTOSCALER_API: &str = "autoscaling.internal.knative.dev/v1alpha1";
 const OUR_CLASS: &str = "kpa.autoscaling.knative.dev";

@@ -10,17 +10,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::ApiResource;
 use settings::hpa::{PodRequests, UsageSource};
 use settings::{
-    ANNOTATION_PREFIXES, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION, PROGRESS_DEADLINE_DEFAULT,
-    RequestLimits, RevisionSettings, progress_deadline,
+    ANNOTATION_PREFIXES, CLASS_ANNOTATION, ClusterConfig, PROGRESS_DEADLINE_ANNOTATION,
+    PROGRESS_DEADLINE_DEFAULT, RequestLimits, RevisionSettings, progress_deadline,
 };
 use vocabulary::Problem;
 use vocabulary::{INJECTION_ANNOTATIONS, PodCount, RevisionName};
 
 use crate::resources::ports::ContainerPorts;
 use crate::resources::selector::Selector;
-
-/// Says which autoscaler a workload is for.
-pub(crate) const CLASS_ANNOTATION: &str = "autoscaling.knative.dev/class";
 
 /// A `resourceVersion`, where that is a number. Those of one kind grow; Kubernetes 1.35 made that a promise
 /// (KEP-5504, "comparable resource versions").
