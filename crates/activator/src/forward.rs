@@ -48,8 +48,8 @@ pub(crate) struct RequestForwarder<'a> {
     /// The span of the request, until its answer begins; `None` for requests without a trace.
     pub(crate) span: &'a mut Option<Box<Span>>,
     pub(crate) has_waited: bool,
-    /// The page that is shown in the place of a long wait: the revision's, as it was when the request came, if
-    /// a browser asks for a page; [`WaitingPage::Off`] for every other request.
+    /// The page that is shown in the place of a long wait: the revision's, as it was when the request came,
+    /// if a browser asks for a page; [`WaitingPage::Off`] for every other request.
     pub(crate) waiting_page: WaitingPage,
     pub(crate) app_refusals: AppRefusals,
     pub(crate) stream_refusals: StreamRefusals,

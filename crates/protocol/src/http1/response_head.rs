@@ -78,7 +78,7 @@ pub fn write_request<B>(request: &Request<B>, size: BodySize, out: &mut Vec<u8>)
 /// What the headers of a request say of the length of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnnouncedLength {
-    /// There is no `Content-Length`.
+    /// The head has no `Content-Length`.
     Unsaid,
     /// There is a `Content-Length`, and it is no number.
     Nonsense,
