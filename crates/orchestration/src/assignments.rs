@@ -34,8 +34,9 @@ impl Versions {
     }
 }
 
-/// A revision's assignment, without its version, as one that serves it alone would have it.
-pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Assignment {
+/// A revision's assignment, without its version, as one that serves it alone would have it; `wanted` is the
+/// count that the revision is to have.
+pub(crate) fn assignment(record: &RevisionRecord, wanted: PodCount, config: &ClusterConfig) -> Assignment {
     let facts = &record.facts;
     let pods = record.pods_by_name();
     let assigned = pods.iter().filter_map(|(pod, heard)| {
@@ -43,7 +44,7 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
     });
     // Whatever stands in an assignment may reach any client.
     let for_client = |text: String| AppOutput::advise_client(&text, &facts.name);
-    let waits_for = waiting_for(record.wanted, AppOutput::Withheld, pods.iter().copied());
+    let waits_for = waiting_for(wanted, AppOutput::Withheld, pods.iter().copied());
     Assignment {
         revision: facts.name.clone(),
         version: Version::default(),
@@ -58,7 +59,7 @@ pub(crate) fn assignment(record: &RevisionRecord, config: &ClusterConfig) -> Ass
         standing: Standing::Assigned,
         // Another autoscaler that decides in our place may have asked for a pod: then one is on its way.
         hold: hold_of_revision(facts)
-            .filter(|_| record.wanted == PodCount::ZERO && !record.has_ready_pod())
+            .filter(|_| wanted == PodCount::ZERO && !record.has_ready_pod())
             .or_else(|| hold(pods.iter().copied()).map(for_client)),
         ignored_user_agents: facts.settings.effective_ignored_user_agents(config),
         head_size_limit: facts.settings.effective_head_size_limit(config),

@@ -64,8 +64,9 @@ impl FactIntake<'_> {
     fn config_changed(&mut self, config: Arc<ClusterConfig>) {
         self.state.config = config;
         // The count in the facts is as old as they are; since then the count is the one that was ordered.
-        let revisions = self.state.registry.revisions.values();
-        let all: Vec<_> = revisions.map(|revision| (Arc::clone(&revision.facts), revision.wanted)).collect();
+        let (state, revisions) = (&*self.state, self.state.registry.revisions.iter());
+        let counted = revisions.map(|(&id, record)| (Arc::clone(&record.facts), state.wanted(id, record)));
+        let all: Vec<_> = counted.collect();
         for (facts, wanted) in all {
             self.revision_changed(facts, wanted);
         }
@@ -77,7 +78,7 @@ impl FactIntake<'_> {
         let name = facts.name.clone();
         let before =
             self.state.registry.named(&name).map(|(_, record)| record.entrances()).unwrap_or_default();
-        let record = RevisionRecord::new(facts, wanted, Arc::clone(&spec));
+        let record = RevisionRecord::new(facts, Arc::clone(&spec));
         let id = self.state.registry.put_revision(record);
         self.state.publication.note_changed(id);
         self.entrances_changed(id, &before);
@@ -130,7 +131,7 @@ impl FactIntake<'_> {
     fn take_over(&mut self, id: RevisionId) {
         let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
         record.epoch = self.state.ownership.epoch_of(&record.facts.name);
-        let (spec, wanted, origin) = (Arc::clone(&record.spec), record.wanted, record.facts.origin);
+        let (spec, wanted, origin) = (Arc::clone(&record.spec), record.facts.wanted, record.facts.origin);
         let found = record.route.written.as_ref().map(|route| route.routing);
         let pods = record.pod_facts();
         // Another owner may have told the linked peers (as they are to a standby, too), and what they said

@@ -39,8 +39,6 @@ pub(crate) struct RevisionRecord {
     pub(crate) spec: Arc<ScalingSpec>,
     /// Since when it is ours; `None` while it is not.
     pub(crate) epoch: Option<Epoch>,
-    /// The replica count: what we ordered last, or what the platform said since.
-    pub(crate) wanted: PodCount,
     /// In the order of their names' ids; names decide in what people and activators see.
     pub(crate) pods: BTreeMap<PodId, PodRecord>,
     /// Ordered by the multiscaler, or found in force; `None` until either.
@@ -110,7 +108,6 @@ impl Registry {
         let id = self.revision_ids.intern(&record.facts.name);
         match self.revisions.get_mut(&id) {
             Some(known) => {
-                known.wanted = record.wanted;
                 known.facts = record.facts;
                 known.spec = record.spec;
             }
@@ -179,9 +176,8 @@ impl Registry {
 }
 
 impl RevisionRecord {
-    pub(crate) fn new(facts: Arc<RevisionFacts>, wanted: PodCount, spec: Arc<ScalingSpec>) -> Self {
+    pub(crate) fn new(facts: Arc<RevisionFacts>, spec: Arc<ScalingSpec>) -> Self {
         Self {
-            wanted,
             facts,
             spec,
             epoch: None,
@@ -221,8 +217,7 @@ impl RevisionRecord {
             (id, PodRecord { heard, link: None, leave: LeaveTaking::None, is_out: false, ..pod })
         });
         let (last_failure, last_kill) = (self.last_failure.take(), self.last_kill.take());
-        let wanted = facts.wanted;
-        *self = Self { pods: pods.collect(), last_failure, last_kill, ..Self::new(facts, wanted, spec) };
+        *self = Self { pods: pods.collect(), last_failure, last_kill, ..Self::new(facts, spec) };
     }
 
     /// The routing in force: through activators until something else is known.

@@ -90,7 +90,7 @@ impl Settlement<'_> {
         let Some(record) = self.state.registry.noted(id) else { return };
         let Some(epoch) = record.epoch else { return };
         let members = self.members(record);
-        let mut next = assignments::assignment(record, &self.state.config);
+        let mut next = assignments::assignment(record, self.state.wanted(id, record), &self.state.config);
         // The former version for the comparison: only what is said decides whether it is news.
         next.version = record.assignment.as_ref().map(|former| former.version).unwrap_or_default();
         let urgency = self.revise(id, record, &members, &next);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use scaling::hpa::CountChange;
 use scaling::{Event, Multiscaler};
 use settings::ClusterConfig;
 use vocabulary::{PodCount, PodId, PodSettings, RevisionId, RevisionName, Routing, Timestamp};
@@ -19,7 +20,7 @@ use crate::outbox::{CommandOutbox, Purpose};
 use crate::ownership_record::OwnershipRecord;
 use crate::pod_record::OwnPodSettings;
 use crate::publication::{Publication, SnapshotSources};
-use crate::registry::Registry;
+use crate::registry::{Registry, RevisionRecord};
 use crate::removals::RemovedRevisions;
 use crate::unsettled::UnsettledWork;
 
@@ -77,6 +78,12 @@ impl ControlState {
         self.publication.write_measured(SnapshotSources { registry, multiscaler, ownership }, now);
     }
 
+    /// The count that a revision is to have: of one that is ours, what we ordered last or what another client
+    /// wrote since, which the multiscaler knows; of any other, the count that the platform said.
+    pub(crate) fn wanted(&self, id: RevisionId, record: &RevisionRecord) -> PodCount {
+        self.multiscaler.wanted(id).unwrap_or(record.facts.wanted)
+    }
+
     /// The assignment, the route or the pods of every revision may have to change.
     pub(crate) fn touch_all(&mut self) {
         self.unsettled.touch_all(self.registry.revisions.keys());
@@ -101,8 +108,8 @@ impl ControlState {
     pub(crate) fn perform_commands(&mut self) {
         while let Some(command) = self.multiscaler.next_command() {
             match command {
-                scaling::Command::ScaleTo { revision, count, because } => {
-                    self.scale(revision, count, because);
+                scaling::Command::ScaleTo { revision, from, count, because } => {
+                    self.scale(revision, CountChange { from, to: count }, because);
                 }
                 scaling::Command::SetRouting { revision, routing } => self.set_routing(revision, routing),
                 scaling::Command::SetActivatorCount { revision, count } => {
@@ -141,9 +148,9 @@ impl ControlState {
         }
     }
 
-    fn scale(&mut self, id: RevisionId, to: PodCount, because: Arc<scaling::Decision>) {
+    fn scale(&mut self, id: RevisionId, change: CountChange, because: Arc<scaling::Decision>) {
         let Some(record) = self.registry.revisions.get_mut(&id) else { return };
-        let from = std::mem::replace(&mut record.wanted, to);
+        let CountChange { from, to } = change;
         // The trouble was about a count that is not wanted any more.
         record.scale_trouble = None;
         let (revision, end_first) = (record.facts.name.clone(), record.pods_to_end_first(to));

@@ -24,6 +24,7 @@ mod pod_starts;
 mod pods;
 mod prediction;
 mod published_forecast;
+mod reader_news;
 mod routing;
 mod scaled_revision;
 mod schedule;
@@ -48,7 +49,8 @@ pub use self::published_forecast::PublishedForecast;
 pub use self::shadow::{ShadowDifference, ShadowStatus};
 
 use self::beginning::RevisionBeginning;
-use self::scaled_revision::{DecisionNews, ScaledRevision};
+use self::reader_news::NewsForReaders;
+use self::scaled_revision::ScaledRevision;
 use self::schedule::Schedule;
 use self::zone_book::ZoneBook;
 use crate::decision::{Decision, Sentence};
@@ -111,35 +113,6 @@ pub struct Multiscaler {
     zones: Arc<ZoneBook>,
     commands: VecDeque<Command>,
     news: NewsForReaders,
-}
-
-/// What decisions have changed for readers.
-#[derive(Debug, Default)]
-struct NewsForReaders {
-    /// Revisions about which a decision went by other numbers than the one before, or whose history goes on.
-    changed: BTreeSet<RevisionId>,
-    /// When a decision last found the same as the one before. Thousands of revisions at rest are looked at
-    /// every two seconds, and for a reader nothing but this time is new of them.
-    confirmed_at: SharedMap<RevisionId, Timestamp>,
-}
-
-impl NewsForReaders {
-    fn note(&mut self, id: RevisionId, news: DecisionNews) {
-        match news {
-            DecisionNews::Nothing => {}
-            DecisionNews::LaterAlone { at } => {
-                self.confirmed_at.insert(id, at);
-            }
-            DecisionNews::Changed => {
-                self.changed.insert(id);
-            }
-        }
-    }
-
-    fn forget(&mut self, id: RevisionId) {
-        self.changed.remove(&id);
-        self.confirmed_at.remove(&id);
-    }
 }
 
 /// The place of an activator's seconds on our axis, for revisions that appear after its link came up.
@@ -259,6 +232,12 @@ impl Multiscaler {
         self.revisions.get(&revision).map(|revision| revision.status(now))
     }
 
+    /// The count that the platform was last asked for, or that another client wrote since; `None` for a
+    /// revision that this replica does not own.
+    pub fn wanted(&self, revision: RevisionId) -> Option<PodCount> {
+        self.revisions.get(&revision).map(ScaledRevision::wanted)
+    }
+
     /// Each metric of a revision of class hpa beside its target, as the last sync knows it; `None` for class
     /// kpa.
     pub fn metrics_beside_targets(&self, revision: RevisionId) -> Option<String> {
@@ -284,12 +263,12 @@ impl Multiscaler {
     /// Revisions of which a decision went by other numbers than the one before, or whose history goes on,
     /// since this was last asked.
     pub fn take_changed(&mut self) -> BTreeSet<RevisionId> {
-        std::mem::take(&mut self.news.changed)
+        self.news.take_changed()
     }
 
     /// When the latest decision of a revision was last made again with the same numbers and the same end.
     pub fn confirmed_at(&self) -> &SharedMap<RevisionId, Timestamp> {
-        &self.news.confirmed_at
+        self.news.confirmed_at()
     }
 
     /// What was measured of a revision and decided about it; `None` for one that was never used, or that this

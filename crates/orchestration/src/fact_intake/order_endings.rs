@@ -59,8 +59,7 @@ impl FactIntake<'_> {
 
     /// Another count than the ordered one is there; it stays, and the next decision goes on from it.
     fn count_found(&mut self, id: RevisionId, found: PodCount) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
-        record.wanted = found;
+        let Some(record) = self.state.registry.revisions.get(&id) else { return };
         let (spec, origin) = (Arc::clone(&record.spec), record.facts.origin);
         self.state.tell(Event::RevisionChanged { revision: id, spec, wanted: found, origin }, self.now);
         self.state.unsettled.touch(id);

@@ -229,6 +229,9 @@ pub enum Command {
     ScaleTo {
         /// The revision whose count is written.
         revision: RevisionId,
+        /// The count that this was decided upon: that of the order before, or one that another client wrote
+        /// since.
+        from: PodCount,
         /// The count to write, after bounds and scale-to-zero rules.
         count: PodCount,
         /// The decision that this follows from.

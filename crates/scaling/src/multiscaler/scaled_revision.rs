@@ -155,6 +155,10 @@ impl ScaledRevision {
         self.id
     }
 
+    pub(super) fn wanted(&self) -> PodCount {
+        self.wanted
+    }
+
     /// What decisions have changed for readers since this was last asked.
     pub(super) fn take_news(&mut self) -> DecisionNews {
         std::mem::replace(&mut self.news, DecisionNews::Nothing)
@@ -343,11 +347,12 @@ impl ScaledRevision {
         let ordered = plan
             .applied()
             .filter(|&count| count != self.wanted || self.wanted_set_externally)
-            .filter(|_| self.shadow.is_none());
-        if let Some(count) = ordered {
-            self.note_order(count, now);
-            self.note_count(count, now);
-            self.wanted = count;
+            .filter(|_| self.shadow.is_none())
+            .map(|to| CountChange { from: self.wanted, to });
+        if let Some(CountChange { to, .. }) = ordered {
+            self.note_order(to, now);
+            self.note_count(to, now);
+            self.wanted = to;
             self.wanted_set_externally = false;
             // An order is always published: the same count is ordered again only after another client wrote a
             // different one.
@@ -359,9 +364,9 @@ impl ScaledRevision {
         self.plan_wake(&plan, now);
         // The order above has reset the outcome, so a decision with an order is always published.
         let Some(decision) = self.publish(trigger, &plan, now) else { return };
-        if let Some(count) = ordered {
+        if let Some(CountChange { from, to: count }) = ordered {
             let because = Arc::clone(&decision);
-            commands.push_back(Command::ScaleTo { revision: self.id, count, because });
+            commands.push_back(Command::ScaleTo { revision: self.id, from, count, because });
         }
         commands.push_back(Command::Publish { revision: self.id, decision });
     }

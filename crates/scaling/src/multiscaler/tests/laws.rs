@@ -139,6 +139,23 @@ proptest! {
     }
 
     #[test]
+    fn each_order_goes_on_from_the_count_of_the_order_before(
+        spec in settings(),
+        wanted in 0_u32..12,
+        happenings in prop::collection::vec(happening(), 1..40),
+    ) {
+        let world = live(&spec, wanted, &happenings, |_, _| {});
+        let mut count = PodCount::new(wanted);
+        for (at, command) in &world.log {
+            if let Command::ScaleTo { from, count: next, .. } = command {
+                prop_assert_eq!(*from, count, "at {}", at);
+                count = *next;
+            }
+        }
+        prop_assert_eq!(world.multiscaler.wanted(REVISION), Some(count));
+    }
+
+    #[test]
     fn nothing_is_lowered_in_panic_nor_ended_before_the_path_is_acknowledged(
         spec in settings(),
         wanted in 0_u32..12,
