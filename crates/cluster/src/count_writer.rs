@@ -32,7 +32,7 @@ use scaling::Decision;
 use vocabulary::{PodCount, PodName, RevisionName, Timestamp};
 
 use self::own_counts::OwnCounts;
-use crate::resources::workload::{ObjectVersion, ScaleSubject};
+use crate::resources::workload::{ObjectVersion, ScaleSubject, ShownCount};
 use crate::seat::SeatNumber;
 use crate::write_turns::WriteTurns;
 
@@ -112,19 +112,14 @@ pub(crate) struct EndedWrite {
     pub(crate) is_news: bool,
 }
 
-/// A count as the watch shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ShownCount {
-    pub(crate) count: PodCount,
-    /// The version of the object that has it, if versions can be compared.
-    pub(crate) version: Option<ObjectVersion>,
-}
-
 /// What follows from a count that the watch shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CountSighting {
     /// Whether the workload has another count than before this was shown.
     pub(crate) is_news: bool,
+    /// Whether the watch showed another count before. It is told once more then, though it is ours: an
+    /// autoscaler that took its seat after the order knows an earlier one.
+    pub(crate) shows_other: bool,
     pub(crate) foreign: Option<ForeignCount>,
 }
 
@@ -278,7 +273,7 @@ impl CountWriter {
             }
             Some(_) | None => None,
         };
-        CountSighting { is_news: self.wanted() != before, foreign }
+        CountSighting { is_news: self.wanted() != before, shows_other: changed.is_some(), foreign }
     }
 
     /// Our write counts as shown once the watch shows a version that is as new.

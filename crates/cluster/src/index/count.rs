@@ -77,7 +77,7 @@ impl Index {
 mod tests {
     use super::*;
     use crate::count_writer::tests::write;
-    use crate::index::tests::{index, name, put_service, put_workload, record, settle, told};
+    use crate::index::tests::{index, name, put_service, put_workload, settle, told, workload};
     use crate::resources::workload::ObjectVersion;
     use scaling::RevisionOrigin;
     use serde_json::json;
@@ -85,9 +85,9 @@ mod tests {
     /// The watch shows this count, in that version of the object.
     fn show(index: &mut Index, count: u32, version: u64, window: &str) {
         let annotations = json!({"autoscaling.knative.dev/window": window});
-        let mut record = record(count, &annotations);
-        record.version = Some(ObjectVersion(version));
-        index.put_workload(record, RevisionOrigin::Found);
+        let mut shown = workload(count, &annotations);
+        shown.count.version = Some(ObjectVersion(version));
+        index.put_workload(shown, RevisionOrigin::Found);
         settle(index);
     }
 
@@ -159,6 +159,22 @@ mod tests {
         show(&mut index, 3, 12, "40s");
         end(&mut index, WriteEnding::Failed(None));
         assert_eq!(told(&mut index), ["revision at 3", "0 pods"], "somebody else's");
+    }
+
+    #[test]
+    fn a_count_of_ours_that_the_watch_shows_is_told_to_an_autoscaler_that_has_not_ordered_it() {
+        let mut index = index();
+        put_service(&mut index, json!({}));
+        show(&mut index, 2, 10, "30s");
+        index.want_count(write(2, 5));
+        // It takes its seat before the request begins, so it hears the former count.
+        index.resend_counts_and_routes();
+        assert_eq!(told(&mut index), ["revision at 2", "0 pods"]);
+        begin(&mut index);
+        end(&mut index, written());
+        assert_eq!(told(&mut index), Vec::<String>::new(), "the autoscaler of the order hears its outcome");
+        show(&mut index, 5, 13, "30s");
+        assert_eq!(told(&mut index), ["revision at 5", "0 pods"]);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vocabulary::{PodCount, RevisionName, Timestamp};
 
-use crate::count_writer::{CountSighting, CountWrite, CountWriter, EndedWrite, ShownCount, WriteEnding};
+use crate::count_writer::{CountSighting, CountWrite, CountWriter, EndedWrite, WriteEnding};
+use crate::resources::workload::ShownCount;
 
 /// The writers of all workloads' counts.
 #[derive(Debug, Default)]

@@ -66,15 +66,15 @@ impl Index {
         deployment: Option<RevisionDeployment>,
         origin: RevisionOrigin,
     ) {
-        let Some(RevisionDeployment { record, environment }) = deployment else {
+        let Some(RevisionDeployment { shown, environment }) = deployment else {
             if let Some(revision) = self.revisions.remove_deployment(key) {
                 self.remove_workload(&revision);
             }
             return;
         };
-        let revision = record.revision.clone();
+        let revision = shown.record.revision.clone();
         let is_news = self.revisions.put_deployment(key.clone(), &revision, environment);
-        self.put_workload(*record, origin);
+        self.put_workload(*shown, origin);
         if is_news {
             self.notices.tell(Topic::Revision(revision));
         }

@@ -13,7 +13,7 @@ use crate::hop_keys::KeyTurn;
 use crate::notice::Notice;
 use crate::port_book::{LeaseNotes, WallSeconds};
 use crate::resources::kind::WorkloadKind;
-use crate::resources::workload::{WorkloadRecord, objects};
+use crate::resources::workload::{ShownWorkload, objects};
 use crate::resources::{ObjectKey, other_slice, service};
 use crate::slices::SliceChange;
 
@@ -72,11 +72,11 @@ pub(super) fn settle(index: &mut Index) {
 }
 
 pub(super) fn put_workload(index: &mut Index, replicas: u32, annotations: &Value) {
-    index.put_workload(record(replicas, annotations), RevisionOrigin::Found);
+    index.put_workload(workload(replicas, annotations), RevisionOrigin::Found);
     settle(index);
 }
 
-pub(super) fn record(replicas: u32, annotations: &Value) -> WorkloadRecord {
+pub(super) fn workload(replicas: u32, annotations: &Value) -> ShownWorkload {
     let ports = json!([{"name": "http", "containerPort": 8080}, {"name": "grpc", "containerPort": 9090}, {"name": "metrics", "containerPort": 9100}]);
     let template = json!({
         "metadata": {"labels": {"app": "hello"}, "annotations": {"ebb.dev/plain-ports": "metrics"}},
@@ -375,7 +375,7 @@ fn the_ports_of_a_new_service_are_on_the_lease_before_its_workload_comes() {
     let mut index = index();
     index.listed();
     put_lone_service(&mut index, 1);
-    index.put_workload(record(1, &json!({})), RevisionOrigin::Found);
+    index.put_workload(workload(1, &json!({})), RevisionOrigin::Found);
     index.settle_ports(NOW, WALL);
     // The third port proves to be a plain one, so it is let go as if it had led to activators.
     let all = [10_000, 10_001, 10_002].map(Entrance::Port);

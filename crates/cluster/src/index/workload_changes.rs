@@ -13,8 +13,8 @@ use crate::resources::ObjectKey;
 use crate::resources::autoscaler::AutoscalerRecord;
 use crate::resources::kind::WorkloadKind;
 use crate::resources::pod::DeletionCost;
-use crate::resources::workload::WorkloadRecord;
 use crate::resources::workload::objects::WorkloadReading;
+use crate::resources::workload::{ShownWorkload, WorkloadRecord};
 
 impl Index {
     /// What a workload says, or why it cannot be scaled. Returns a count that another client wrote over ours.
@@ -26,8 +26,8 @@ impl Index {
     ) -> Option<ForeignCount> {
         let was_ours = self.is_count_ours(revision);
         match reading {
-            Ok(record) => {
-                let foreign = self.put_workload(*record, origin);
+            Ok(shown) => {
+                let foreign = self.put_workload(*shown, origin);
                 foreign.filter(|_| was_ours && self.is_count_ours(revision))
             }
             Err(why) => {
@@ -48,11 +48,11 @@ impl Index {
     /// Returns the count that it shows, if another client wrote that.
     pub(crate) fn put_workload(
         &mut self,
-        record: WorkloadRecord,
+        shown: ShownWorkload,
         origin: RevisionOrigin,
     ) -> Option<ForeignCount> {
-        let revision = record.revision.clone();
-        let sighting = self.workloads.put(record, origin);
+        let revision = shown.record.revision.clone();
+        let sighting = self.workloads.put(shown, origin);
         if sighting.is_there_anew {
             self.review_hooks(&revision);
             self.find_pod_failure(&revision);

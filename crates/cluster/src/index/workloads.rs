@@ -19,14 +19,14 @@ use super::count_writers::CountWriters;
 use super::kinds::KindBook;
 use super::labels::WorkloadLabels;
 use super::pod_failures::WaitRefusal;
-use crate::count_writer::{CountSighting, ForeignCount, ShownCount};
+use crate::count_writer::{CountSighting, ForeignCount};
 use crate::hop_keys::{HopKeys, KeyTurn};
 use crate::notice::{BAD_ANNOTATION, NO_WORKLOAD, Notice};
 use crate::port_book::WallSeconds;
 use crate::resources::ObjectKey;
 use crate::resources::autoscaler::AutoscalerRecord;
 use crate::resources::kind::WorkloadKind;
-use crate::resources::workload::{WorkloadRecord, WorkloadSettings};
+use crate::resources::workload::{ShownWorkload, WorkloadRecord, WorkloadSettings};
 
 /// A workload that can be scaled. It is read here, and changed by [`Workloads`] alone.
 #[derive(Debug)]
@@ -141,7 +141,8 @@ impl Workloads {
 
     /// Puts a workload in as the watch shows it. `origin` says whether it was there before we looked; it
     /// counts when the workload is first seen.
-    pub(super) fn put(&mut self, record: WorkloadRecord, origin: RevisionOrigin) -> WorkloadSighting {
+    pub(super) fn put(&mut self, shown: ShownWorkload, origin: RevisionOrigin) -> WorkloadSighting {
+        let ShownWorkload { record, count } = shown;
         let revision = record.revision.clone();
         self.unscalable.remove(&revision);
         let former = self.by_name.remove(&revision);
@@ -158,15 +159,15 @@ impl Workloads {
         if is_there_anew {
             self.counts.object_replaced(&revision);
         }
-        let shown = ShownCount { count: record.wanted, version: record.version };
-        let CountSighting { is_news, foreign } = self.counts.show(&revision, shown);
+        let CountSighting { is_news, shows_other, foreign } = self.counts.show(&revision, count);
         let workload = match former {
             Some(former) => Workload { record, ..former },
             None => Workload::new(record, origin),
         };
         self.by_name.insert(revision, workload);
         // Its status changes with each pod that comes or goes, and that is no news of its own.
-        WorkloadSighting { is_there_anew, is_news: !is_known || is_news, selects_others, foreign }
+        let is_news = !is_known || is_news || shows_other;
+        WorkloadSighting { is_there_anew, is_news, selects_others, foreign }
     }
 
     /// Takes a workload out; returns whether it was there.

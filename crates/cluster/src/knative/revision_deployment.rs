@@ -5,14 +5,13 @@ use vocabulary::{KNATIVE_REVISION_KIND, RevisionName};
 
 use super::deployment::{QueueProxyEnvironment, queue_proxy_environment};
 use super::pods::revision_of_labels;
-use crate::resources::workload::WorkloadRecord;
-use crate::resources::workload::objects;
+use crate::resources::workload::{ShownWorkload, objects};
 
 /// The Deployment of a revision: the object whose count is written.
 #[derive(Clone, Debug)]
 pub struct RevisionDeployment {
     /// As any other workload is read, under the name of its revision.
-    pub(crate) record: Box<WorkloadRecord>,
+    pub(crate) shown: Box<ShownWorkload>,
     /// The limits that the controller wrote into the environment of the queue-proxy.
     pub(crate) environment: QueueProxyEnvironment,
 }
@@ -22,11 +21,11 @@ pub fn revision_deployment(object: &Deployment) -> Option<RevisionDeployment> {
     let namespace = object.metadata.namespace.as_deref()?;
     let key = revision_of_labels(namespace, object.metadata.labels.as_ref()?)?;
     let revision = RevisionName::new(&key.namespace, KNATIVE_REVISION_KIND, &key.name).ok()?;
-    let mut record = objects::deployment(object).ok()?;
-    record.template = key.name;
-    record.revision = revision;
+    let mut shown = objects::deployment(object).ok()?;
+    shown.record.template = key.name;
+    shown.record.revision = revision;
     let pod = object.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-    Some(RevisionDeployment { record, environment: pod.map(queue_proxy_environment).unwrap_or_default() })
+    Some(RevisionDeployment { shown, environment: pod.map(queue_proxy_environment).unwrap_or_default() })
 }
 
 #[cfg(test)]
@@ -63,9 +62,10 @@ mod tests {
     #[test]
     fn a_deployment_is_known_by_its_revision_and_scaled_by_its_own_name() {
         let found = read(object()).expect("it is of a revision");
-        assert_eq!(found.record.revision.as_str(), "default/revision/hello-00001");
-        assert_eq!(ScaleSubject::of(&found.record).name, "hello-00001-deployment");
-        assert_eq!(found.record.wanted, PodCount::new(3));
+        let ShownWorkload { record, count } = *found.shown;
+        assert_eq!(record.revision.as_str(), "default/revision/hello-00001");
+        assert_eq!(ScaleSubject::of(&record).name, "hello-00001-deployment");
+        assert_eq!(count.count, PodCount::new(3));
         assert_eq!(found.environment.timeouts.request, Some(Duration::from_secs(10)));
     }
 

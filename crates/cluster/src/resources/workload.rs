@@ -31,7 +31,23 @@ impl ObjectVersion {
     }
 }
 
-/// A workload that can be scaled.
+/// A count as an object shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShownCount {
+    pub(crate) count: PodCount,
+    /// The version of the object that has it, if versions can be compared.
+    pub(crate) version: Option<ObjectVersion>,
+}
+
+/// A workload as its object shows it. The record is kept; the count goes to the writer of counts, which alone
+/// remembers it.
+#[derive(Clone, Debug)]
+pub struct ShownWorkload {
+    pub(crate) record: WorkloadRecord,
+    pub(crate) count: ShownCount,
+}
+
+/// What a workload that can be scaled says of itself, but for its count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadRecord {
     pub(crate) revision: RevisionName,
@@ -40,10 +56,6 @@ pub struct WorkloadRecord {
     /// What the API server calls its kind.
     pub(crate) resource: ApiResource,
     pub(crate) uid: String,
-    /// The count that this object says. The index asks the writer of counts which count the workload has.
-    pub(crate) wanted: PodCount,
-    /// The version of the object, if versions of such objects can be compared.
-    pub(crate) version: Option<ObjectVersion>,
     /// `status.replicas`, those of an earlier template included.
     pub(crate) present: PodCount,
     /// Whether a pod of it was ready when this was read.
@@ -98,9 +110,9 @@ impl ScaleSubject {
 }
 
 impl WorkloadRecord {
-    /// How many pods there are is asked when it matters, so it is no news; nor is another version.
+    /// How many pods there are is asked when it matters, so it is no news.
     pub(crate) fn says_the_same_as(&self, other: &Self) -> bool {
-        *self == Self { present: self.present, version: self.version, ..other.clone() }
+        *self == Self { present: self.present, ..other.clone() }
     }
 
     /// Its settings, or everything that is wrong with them, one line each.
@@ -183,8 +195,9 @@ mod tests {
                 "template": {"metadata": {"annotations": map(template)}},
             },
         });
-        *objects::deployment(&serde_json::from_value(deployment).expect("a Deployment"))
-            .expect("it is scaled")
+        let deployment = serde_json::from_value(deployment).expect("a Deployment");
+        let shown = *objects::deployment(&deployment).expect("it is scaled");
+        shown.record
     }
 
     #[test]
@@ -201,7 +214,7 @@ mod tests {
                 ("ebb.dev/plain-ports", "9000"),
             ],
         );
-        assert_eq!((record.wanted, record.revision.as_str()), (PodCount::new(3), "default/deployment/hello"));
+        assert_eq!(record.revision.as_str(), "default/deployment/hello");
         let settings = record.settings(&ClusterConfig::default()).expect("all is well");
         assert_eq!(settings.scaling.stable_window, Some(Duration::from_secs(30)));
         assert_eq!(settings.scaling.target, Some(5.0));

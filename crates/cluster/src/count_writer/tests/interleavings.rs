@@ -206,12 +206,10 @@ impl CountWorld {
     }
 
     fn show(&mut self, shown: ShownCount) {
-        let former = self.writer.shown();
         let sighting = self.writer.show(shown);
         let is_alone = !self.past.contains(&OtherWrites);
         assert!(!is_alone || sighting.foreign.is_none(), "no other client wrote: {:?}", self.past);
-        // Whatever else changes of a workload is told with the count as it is then.
-        if sighting.is_news || former != Some(shown.count) {
+        if sighting.is_news || sighting.shows_other {
             self.hear();
         }
     }

@@ -24,9 +24,9 @@ fn put_tenant(index: &mut Index, namespace: &str, uid: &str) {
     let spec = json!({"clusterIP": "10.96.0.7", "ipFamilies": ["IPv4"], "ports": ports});
     let service = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).expect("a Service");
     index.put_service(&key_of(namespace), service::read(&service));
-    let mut workload = record(0, &json!({}));
-    (workload.revision, workload.uid) = (revision_of(namespace), format!("deployment-{uid}"));
-    index.put_workload(workload, RevisionOrigin::Found);
+    let mut shown = workload(0, &json!({}));
+    (shown.record.revision, shown.record.uid) = (revision_of(namespace), format!("deployment-{uid}"));
+    index.put_workload(shown, RevisionOrigin::Found);
     index.set_route(&revision_of(namespace), route(Routing::ThroughActivator));
 }
 

@@ -135,9 +135,9 @@ fn a_replica_set_of_another_deployment_is_known_by_its_name() {
     put_pod(&mut index, "a", made_for("hello-5c4f"), "10.0.0.1", "True");
     put_pod(&mut index, "b", made_for("canary-5c4f"), "10.0.0.2", "True");
     assert_eq!(pods_told(&mut index, &name()), 2, "no canary is known, so it was taken over");
-    let mut canary = index.record_of(&name()).expect("it is there").clone();
-    canary.revision = RevisionName::new("default", "deployment", "canary").expect("a name");
-    canary.uid = "d2".to_owned();
+    let mut canary = workload(1, &json!({}));
+    canary.record.revision = RevisionName::new("default", "deployment", "canary").expect("a name");
+    canary.record.uid = "d2".to_owned();
     index.listed();
     index.put_workload(canary, RevisionOrigin::Found);
     assert_eq!(pods_told(&mut index, &name()), 1);

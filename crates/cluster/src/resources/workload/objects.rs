@@ -12,15 +12,15 @@ use kube_core::{ApiResource, DynamicObject};
 use settings::RequestLimits;
 use vocabulary::{PodCount, shown};
 
-use super::{ObjectVersion, WorkloadRecord, is_ours};
+use super::{ObjectVersion, ShownCount, ShownWorkload, WorkloadRecord, is_ours};
 use crate::notice::{NOT_SCALABLE, Notice};
 use crate::resources::kind::WorkloadKind;
 use crate::resources::ports::ContainerPorts;
 use crate::resources::scaled_pod::requests_of;
 use crate::resources::selector::Selector;
 
-/// The record of a workload, or why it cannot be scaled.
-pub type WorkloadReading = Result<Box<WorkloadRecord>, Notice>;
+/// A workload as its object shows it, or why it cannot be scaled.
+pub type WorkloadReading = Result<Box<ShownWorkload>, Notice>;
 
 /// The parts that all kinds of workloads have, each in fields of its own.
 struct WorkloadParts<'o> {
@@ -179,14 +179,16 @@ fn record(
         ours(on_template).partition(|(key, _)| RequestLimits::is_key(key));
     annotations.extend(ours(metadata.annotations.as_ref()));
     let number = |count: Option<i32>| count.and_then(|count| u32::try_from(count).ok());
-    Ok(Box::new(WorkloadRecord {
+    let count = ShownCount {
+        // The API server writes 1 where nothing was written.
+        count: PodCount::new(number(parts.replicas).unwrap_or(1)),
+        version: ObjectVersion::of(parts.counted),
+    };
+    let record = WorkloadRecord {
         present: PodCount::new(number(parts.present).unwrap_or_default()),
         object: name.to_owned(),
         resource,
         uid: metadata.uid.clone().unwrap_or_default(),
-        // The API server writes 1 where nothing was written.
-        wanted: PodCount::new(number(parts.replicas).unwrap_or(1)),
-        version: ObjectVersion::of(parts.counted),
         has_ready_pod: parts.ready.unwrap_or_default() > 0,
         selector: parts.selector,
         ports: declared,
@@ -197,7 +199,8 @@ fn record(
         revision,
         annotations,
         limits,
-    }))
+    };
+    Ok(Box::new(ShownWorkload { record, count }))
 }
 
 /// The annotations that are for us.
@@ -275,10 +278,10 @@ pub(crate) mod tests {
                 custom(&read(object(&none, None)), &scale("app=hello", 3), &kind, &resource),
             ),
         ];
-        for (kind, record) in records {
-            let record = record.expect(kind);
+        for (kind, reading) in records {
+            let ShownWorkload { record, count } = *reading.expect(kind);
             assert_eq!(record.revision.as_str(), format!("default/{kind}/hello"));
-            assert_eq!((record.wanted, record.has_ready_pod), (PodCount::new(3), true), "{kind}");
+            assert_eq!((count.count, record.has_ready_pod), (PodCount::new(3), true), "{kind}");
             assert!(record.selector.selects(&record.template_labels), "{kind}");
             assert_eq!(record.governing_service.as_deref(), (kind == "statefulset").then_some("peers"));
         }
@@ -305,8 +308,8 @@ pub(crate) mod tests {
     fn a_template_says_what_its_pods_request() {
         let resources = json!({"requests": {"cpu": "250m", "memory": "64Mi"}});
         let template = json!({"spec": {"containers": [{"name": "app", "resources": resources}]}});
-        let record = deployment(&read(object(&json!({"template": template}), None))).expect("it is scaled");
-        let settings = record.settings(&ClusterConfig::default()).expect("all is well").scaling;
+        let shown = deployment(&read(object(&json!({"template": template}), None))).expect("it is scaled");
+        let settings = shown.record.settings(&ClusterConfig::default()).expect("all is well").scaling;
         let cpu = settings.requests.sum_of(&ResourceName::Cpu);
         assert_eq!(cpu.map(MilliValue::value), Some(250));
     }
@@ -316,7 +319,8 @@ pub(crate) mod tests {
         let (kind, resource) = rollouts();
         let mut object = object(&json!({"template": null}), None);
         object["metadata"]["annotations"] = json!({"ebb.dev/ports": "8080", "ebb.dev/paused": "true"});
-        let record = custom(&read(object), &scale("app=hello", 1), &kind, &resource).expect("it has pods");
+        let shown = custom(&read(object), &scale("app=hello", 1), &kind, &resource).expect("it has pods");
+        let record = shown.record;
         assert_eq!(record.template_labels.get("app").map(String::as_str), Some("hello"));
         assert_ne!(record.ports, ContainerPorts::default());
     }
