@@ -35,9 +35,11 @@ impl Index {
                 self.tell_moved_floor(revision, former_floor);
                 Some(CountStep::Begin(write, subject))
             }
-            // The count stays as if another writer had written it again. The Service's problems say why.
+            // The count that is there stays as if another writer had written it again. The Service's problems
+            // say why. It need not be the count that the order was decided upon.
             Some(_) => {
-                Some(CountStep::Refuse(counts.refuse(revision, now)?, OrderOutcome::Conflict { found: from }))
+                let found = counts.wanted(revision).unwrap_or(from);
+                Some(CountStep::Refuse(counts.refuse(revision, now)?, OrderOutcome::Conflict { found }))
             }
             None => Some(CountStep::Refuse(counts.refuse(revision, now)?, OrderOutcome::Gone)),
         }
@@ -175,6 +177,20 @@ mod tests {
         assert_eq!(told(&mut index), Vec::<String>::new(), "the autoscaler of the order hears its outcome");
         show(&mut index, 5, 13, "30s");
         assert_eq!(told(&mut index), ["revision at 5", "0 pods"]);
+    }
+
+    #[test]
+    fn a_write_that_is_not_begun_ends_with_the_count_that_is_there() {
+        let mut index = index();
+        put_service(&mut index, json!({}));
+        show(&mut index, 2, 10, "30s");
+        index.want_count(write(2, 5));
+        // Another client wrote 7 since, and a person forbids that ebb writes.
+        put_workload(&mut index, 7, &json!({"ebb.dev/paused": "true"}));
+        let now = index.next_count_deadline().expect("it is asked");
+        let steps = index.take_count_steps(now);
+        let [CountStep::Refuse(_, outcome)] = &steps[..] else { panic!("{steps:?}") };
+        assert_eq!(*outcome, OrderOutcome::Conflict { found: PodCount::new(7) });
     }
 
     #[test]
