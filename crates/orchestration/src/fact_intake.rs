@@ -208,7 +208,7 @@ impl FactIntake<'_> {
         let Some(id) = self.state.registry.revision_id(name) else { return };
         let before = self.own_settings_of_pods(id);
         self.state.publication.note_changed(id);
-        for (pod, gone) in self.state.registry.put_pods(id, pods) {
+        for (pod, gone) in self.state.registry.put_pods(id, pods, self.now) {
             self.end_pod_link(&gone);
             self.state.deadlines.forget_pod(pod);
         }

@@ -34,6 +34,7 @@ mod outbox;
 mod ownership_record;
 mod pod_lives;
 mod pod_record;
+mod pod_start;
 mod publication;
 mod readiness;
 mod registry;
@@ -61,6 +62,7 @@ pub use orchestrator_settings::{ActivatorChoice, OrchestratorSettings, RELEASE_A
 pub use order_outcome::{OrderId, OrderOutcome};
 pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
 pub use pod_lives::{EndedPod, RecentPod};
+pub use pod_start::PodStart;
 pub use snapshot::{
     ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, LinkTally, RevisionSnapshot,
 };

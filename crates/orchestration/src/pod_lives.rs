@@ -1,15 +1,17 @@
 //! When did each pod of a revision come, become ready, begin to leave and go?
 //!
-//! For people alone: nothing is decided by it. The times are taken when a revision is written for readers, so
-//! each is up to a second late, and a pod that came and went between two writings is in none of them.
+//! For people alone: nothing is decided by it. The steps of a start have the times at which they were heard
+//! of. The end is seen when a revision is written for readers, so its times are up to a second late, and a
+//! pod that came and went between two writings is in none of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use scaling::PodPhase;
-use vocabulary::{PodName, PodState, Timestamp};
+use vocabulary::{PodName, Timestamp};
 
 use crate::facts::PodFacts;
+use crate::pod_start::PodStart;
 
 /// As many pods that ended are kept, the last ones.
 const ENDED_MAX: usize = 20;
@@ -17,10 +19,8 @@ const ENDED_MAX: usize = 20;
 /// The life of one pod until now, as this owner saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecentPod {
-    /// Since when this owner knows it.
-    pub known_at: Timestamp,
-    /// When it was first seen ready; `None` while it was not.
-    pub ready_at: Option<Timestamp>,
+    /// The steps of its start.
+    pub start: PodStart,
     /// When it was first seen on its way out; `None` while it is not.
     pub ending_at: Option<Timestamp>,
     is_outdated: bool,
@@ -47,25 +47,25 @@ pub(crate) struct PodLives {
 }
 
 impl PodLives {
-    /// The lives at `now`, when these pods are there, each with its state. `story` tells how a pod failed or
+    /// The lives at `now`, when these pods are there, each with its start. `story` tells how a pod failed or
     /// was killed, if it did. Lives in which nothing has changed are the former ones, shared.
     pub(crate) fn after<'p>(
         former: Arc<Self>,
-        pods: impl Iterator<Item = (&'p PodFacts, PodState)> + Clone,
+        pods: impl Iterator<Item = (&'p PodFacts, PodStart)> + Clone,
         story: impl Fn(&PodName) -> Option<String>,
         now: Timestamp,
     ) -> Arc<Self> {
         // A revision is written every second while it has traffic, and its pods are mostly the same ones.
-        let is_known = |(facts, state): (&'p PodFacts, PodState)| {
-            former.present.get(&facts.name).is_some_and(|life| life.seen(facts, state, now) == *life)
+        let is_known = |(facts, start): (&'p PodFacts, PodStart)| {
+            former.present.get(&facts.name).is_some_and(|life| life.seen(facts, start, now) == *life)
         };
         if pods.clone().count() == former.present.len() && pods.clone().all(is_known) {
             return former;
         }
         let present: BTreeMap<PodName, RecentPod> = pods
-            .map(|(facts, state)| {
-                let life = former.present.get(&facts.name).copied().unwrap_or_else(|| RecentPod::begun(now));
-                (facts.name.clone(), life.seen(facts, state, now))
+            .map(|(facts, start)| {
+                let life = former.present.get(&facts.name).copied().unwrap_or(RecentPod::begun(start));
+                (facts.name.clone(), life.seen(facts, start, now))
             })
             .collect();
         let gone = former.present.iter().filter(|(name, _)| !present.contains_key(*name));
@@ -90,18 +90,14 @@ impl PodLives {
 }
 
 impl RecentPod {
-    fn begun(now: Timestamp) -> Self {
-        Self { known_at: now, ready_at: None, ending_at: None, is_outdated: false }
+    fn begun(start: PodStart) -> Self {
+        Self { start, ending_at: None, is_outdated: false }
     }
 
-    fn seen(self, facts: &PodFacts, state: PodState, now: Timestamp) -> Self {
+    fn seen(self, facts: &PodFacts, start: PodStart, now: Timestamp) -> Self {
         let is_ending = facts.leaving || facts.phase == PodPhase::Terminating;
-        Self {
-            ready_at: self.ready_at.or((state == PodState::Ready).then_some(now)),
-            ending_at: self.ending_at.or(is_ending.then_some(now)),
-            is_outdated: facts.outdated,
-            ..self
-        }
+        let ending_at = self.ending_at.or(is_ending.then_some(now));
+        Self { start, ending_at, is_outdated: facts.outdated }
     }
 
     /// Why a pod ends that did not fail and was not killed.

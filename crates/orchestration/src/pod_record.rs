@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use scaling::{PodFact, PodPhase};
-use vocabulary::{AdoptionId, Departure, LinkAddress, PodId, PodSettings, PodState};
+use vocabulary::{AdoptionId, Departure, LinkAddress, PodId, PodSettings, PodState, Timestamp};
 
 use crate::departures::LeaveTaking;
 use crate::facts::PodFacts;
 use crate::links::LinkId;
+use crate::pod_start::PodStart;
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 
 /// A pod: its facts, its link and what it said.
@@ -17,13 +18,21 @@ pub(crate) struct PodRecord {
     pub(crate) heard: HeardOfPod,
     pub(crate) link: Option<PodLink>,
     pub(crate) leave: LeaveTaking,
+    pub(crate) start: PodStart,
     /// Whether the platform was told that no client reaches it.
     pub(crate) is_out: bool,
 }
 
 impl PodRecord {
-    pub(crate) fn new(facts: Arc<PodFacts>) -> Self {
-        Self { facts, heard: HeardOfPod::default(), link: None, leave: LeaveTaking::None, is_out: false }
+    pub(crate) fn new(facts: Arc<PodFacts>, start: PodStart) -> Self {
+        let (heard, leave) = (HeardOfPod::default(), LeaveTaking::None);
+        Self { facts, heard, link: None, leave, start, is_out: false }
+    }
+
+    /// A fact or a word may have brought its start a step further.
+    pub(crate) fn note_start(&mut self, now: Timestamp) {
+        let state = self.state();
+        self.start.note(self.facts.phase, state, now);
     }
 
     pub(crate) fn state(&self) -> PodState {

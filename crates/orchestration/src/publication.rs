@@ -196,6 +196,7 @@ fn known_pods(record: &RevisionRecord) -> Vec<KnownPod> {
         id,
         facts: Arc::clone(&pod.facts),
         heard: pod.heard.clone(),
+        start: pod.start,
     };
     let mut pods: Vec<KnownPod> = record.pods.iter().map(known).collect();
     pods.sort_by(|one, other| one.facts.name.cmp(&other.facts.name));
@@ -209,6 +210,6 @@ fn lives(former: Arc<PodLives>, revision: &RevisionSnapshot, now: Timestamp) -> 
         let failure = revision.last_failure.as_ref().filter(|failure| failure.pod == *name);
         kill.map(|kill| kill.reason.clone()).or_else(|| failure.map(|failure| failure.reason.clone()))
     };
-    let pods = revision.pods.iter().map(|pod| (&*pod.facts, pod.state()));
+    let pods = revision.pods.iter().map(|pod| (&*pod.facts, pod.start));
     PodLives::after(former, pods, story, now)
 }

@@ -15,6 +15,7 @@ use crate::departures::{LeaveTaking, end_first};
 use crate::facts::{Entrance, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::host::HostSigns;
 use crate::pod_record::PodRecord;
+use crate::pod_start::{AskedPods, PodStart};
 use crate::readiness::HeardOfPod;
 use crate::route_record::RouteRecord;
 
@@ -41,6 +42,7 @@ pub(crate) struct RevisionRecord {
     pub(crate) epoch: Option<Epoch>,
     /// In the order of their names' ids; names decide in what people and activators see.
     pub(crate) pods: BTreeMap<PodId, PodRecord>,
+    pub(crate) asked: AskedPods,
     /// Ordered by the multiscaler, or found in force; `None` until either.
     pub(crate) routing: Option<Routing>,
     pub(crate) surge_threshold: Option<u32>,
@@ -129,7 +131,12 @@ impl Registry {
     }
 
     /// All pods of a revision: takes in their facts, and returns those that are gone.
-    pub(crate) fn put_pods(&mut self, id: RevisionId, pods: Vec<PodFacts>) -> Vec<(PodId, PodRecord)> {
+    pub(crate) fn put_pods(
+        &mut self,
+        id: RevisionId,
+        pods: Vec<PodFacts>,
+        now: Timestamp,
+    ) -> Vec<(PodId, PodRecord)> {
         let Some(revision) = self.revisions.get_mut(&id) else { return Vec::new() };
         let mut before = std::mem::take(&mut revision.pods);
         for facts in pods {
@@ -140,10 +147,11 @@ impl Registry {
                 continue;
             }
             let facts = Arc::new(facts);
-            let pod = match before.remove(&pod_id) {
+            let mut pod = match before.remove(&pod_id) {
                 Some(pod) => PodRecord { facts, ..pod },
-                None => PodRecord::new(facts),
+                None => PodRecord::new(facts, PodStart::known(revision.asked.came(), now)),
             };
+            pod.note_start(now);
             revision.pods.insert(pod_id, pod);
         }
         for (pod, record) in &before {
@@ -182,6 +190,7 @@ impl RevisionRecord {
             spec,
             epoch: None,
             pods: BTreeMap::new(),
+            asked: AskedPods::default(),
             routing: None,
             surge_threshold: None,
             settings: None,

@@ -98,6 +98,7 @@ impl ControlState {
     /// Tells the multiscaler how a pod is now.
     pub(crate) fn tell_pod(&mut self, revision: RevisionId, pod: PodId, now: Timestamp) {
         if let Some(record) = self.registry.pod_mut(revision, pod) {
+            record.note_start(now);
             let pod = record.fact(pod);
             self.unsettled.touch(revision);
             self.tell(Event::PodChanged { pod }, now);
@@ -151,6 +152,7 @@ impl ControlState {
     fn scale(&mut self, id: RevisionId, change: CountChange, because: Arc<scaling::Decision>) {
         let Some(record) = self.registry.revisions.get_mut(&id) else { return };
         let CountChange { from, to } = change;
+        record.asked.ordered(change, because.at);
         // The trouble was about a count that is not wanted any more.
         record.scale_trouble = None;
         let (revision, end_first) = (record.facts.name.clone(), record.pods_to_end_first(to));

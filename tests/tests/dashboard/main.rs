@@ -47,6 +47,9 @@ async fn pages_of_one_revision_are_whole_in_light_and_dark_on_a_telephone_and_on
             if page == HELLO {
                 tab.until("document.querySelector('svg.chart path.line.ready')?.getAttribute('d') > ''")
                     .await;
+                let captions = "[...document.querySelectorAll('.starts caption')]";
+                let is_there = "(caption) => caption.textContent.startsWith('Where the time of each start')";
+                tab.until(&format!("{captions}.some({is_there})")).await;
             }
             let widest = tab.value("document.documentElement.scrollWidth").await;
             assert!(widest.as_u64() <= Some(u64::from(width)), "{page} is {widest} wide at {width}");

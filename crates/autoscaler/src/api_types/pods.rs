@@ -31,9 +31,15 @@ pub struct PodView {
     pub late_bytes: Option<LateBytesView>,
     /// How long ago it was last heard; absent if never.
     pub heard_ms_ago: Option<u64>,
+    /// How long ago the autoscaler that decides asked for it; absent if it did not.
+    #[serde(default)]
+    pub asked_ms_ago: Option<u64>,
     /// Since when the autoscaler that decides knows it; absent for a moment at first.
     #[serde(default)]
     pub known_ms_ago: Option<u64>,
+    /// How long ago it was first known to run; absent while it did not.
+    #[serde(default)]
+    pub running_ms_ago: Option<u64>,
     /// How long ago it was first seen ready; absent while it was not.
     #[serde(default)]
     pub ready_ms_ago: Option<u64>,
@@ -59,8 +65,14 @@ pub struct PodView {
 pub struct EndedPodView {
     /// The name that it had.
     pub name: PodName,
+    /// How long ago the autoscaler asked for it; absent if it did not.
+    #[serde(default)]
+    pub asked_ms_ago: Option<u64>,
     /// How long ago the autoscaler first knew it.
     pub known_ms_ago: u64,
+    /// How long ago it was first known to run; absent if it never did.
+    #[serde(default)]
+    pub running_ms_ago: Option<u64>,
     /// How long ago it was first seen ready; absent if it never was.
     pub ready_ms_ago: Option<u64>,
     /// How long ago it was first seen on its way out; absent if it was gone without that.

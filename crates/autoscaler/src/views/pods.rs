@@ -22,8 +22,10 @@ pub(super) fn pod_view(pod: &PodSnapshot<'_>, life: Option<RecentPod>, now: Time
         queued: pod.queued,
         late_bytes: pod.late_bytes.map(late_bytes_view),
         heard_ms_ago: pod.heard_at.map(|at| age_ms(at, now)),
-        known_ms_ago: ago(life.map(|life| life.known_at)),
-        ready_ms_ago: ago(life.and_then(|life| life.ready_at)),
+        asked_ms_ago: ago(life.and_then(|life| life.start.asked_at)),
+        known_ms_ago: ago(life.map(|life| life.start.known_at)),
+        running_ms_ago: ago(life.and_then(|life| life.start.running_at)),
+        ready_ms_ago: ago(life.and_then(|life| life.start.ready_at)),
         ending_ms_ago: ago(life.and_then(|life| life.ending_at)),
         requests: facts.requests,
         link: facts.link.map(|link| link.socket),
@@ -35,11 +37,15 @@ pub(super) fn pod_view(pod: &PodSnapshot<'_>, life: Option<RecentPod>, now: Time
 
 pub(super) fn ended_pod_view(pod: &EndedPod, now: Timestamp) -> EndedPodView {
     let EndedPod { name, life, gone_at, why } = pod;
+    let RecentPod { start, ending_at, .. } = life;
+    let ago = |at: Option<Timestamp>| at.map(|at| age_ms(at, now));
     EndedPodView {
         name: name.clone(),
-        known_ms_ago: age_ms(life.known_at, now),
-        ready_ms_ago: life.ready_at.map(|at| age_ms(at, now)),
-        ending_ms_ago: life.ending_at.map(|at| age_ms(at, now)),
+        asked_ms_ago: ago(start.asked_at),
+        known_ms_ago: age_ms(start.known_at, now),
+        running_ms_ago: ago(start.running_at),
+        ready_ms_ago: ago(start.ready_at),
+        ending_ms_ago: ago(*ending_at),
         gone_ms_ago: age_ms(*gone_at, now),
         why: why.clone(),
     }

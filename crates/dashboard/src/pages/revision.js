@@ -93,7 +93,7 @@ function drawPods(element, detail, width) {
     element.replaceChildren(make("p", {}, "There is no pod, and none has ended lately."));
     return;
   }
-  const longest = all.reduce((most, pod) => Math.max(most, pod.known_ms_ago || 0), 1);
+  const longest = all.reduce((most, pod) => Math.max(most, begun(pod) || 0), 1);
   const at = (age) => 1 - (age ?? 0) / longest;
   const rows = all.map((pod, index) => ({ name: String(index + 1), parts: podParts(pod, at) }));
   const cells = all.map((pod, index) => [index + 1, pod.name, podState(pod), `${span(pod.known_ms_ago)} ago`,
@@ -107,20 +107,34 @@ function podState(pod) {
   return pod.leaving || pod.phase === "terminating" ? "ending" : pod.state;
 }
 
+/** How long ago a pod was asked for, or first known where no order asked for it. */
+function begun(pod) {
+  return pod.asked_ms_ago ?? pod.known_ms_ago;
+}
+
 function podParts(pod, at) {
   const end = pod.gone_ms_ago ?? 0;
   const ending = pod.ending_ms_ago ?? end;
   const ready = pod.ready_ms_ago ?? ending;
-  const parts = [["starting", pod.known_ms_ago, ready], ["busy", ready, ending], ["ending", ending, end]];
+  const parts = [["starting", begun(pod), ready], ["busy", ready, ending], ["ending", ending, end]];
   return parts.filter(([, from, to]) => from > to).map(([kind, from, to]) => ({
     kind, from: at(from), to: at(to), title: `${pod.name}: ${kind === "busy" ? "ready" : kind} for ${span(from - to)}` }));
 }
 
-function drawStarts(element, { starts }) {
+function drawStarts(element, { starts, detail }) {
   const rows = starts.map(({ age, count, wait }) => [`${span(age)} ago`, count, count > 0 && wait > 0 ? span(wait) : "it has not ended in this step"]);
+  const steps = startSteps(detail);
   element.replaceChildren(rows.length > 0
     ? table("Cold starts from zero in the range", ["when", "starts", "from the order to the first ready pod"], rows.reverse())
-    : make("p", {}, "No start from zero in the range. The table of pods says how long each took."));
+    : make("p", {}, "No start from zero in the range. The table of pods says how long each took."),
+  ...(steps.length > 0 ? [table("Where the time of each start went", ["asked for", "pod", "until the pod was known", "until it ran", "until it was ready", "together"], steps)] : []));
+}
+
+/** The pods that were asked for and have become ready, the latest first, each with the time of each step of its start. */
+function startSteps({ pods, ended_pods: gone }) {
+  const started = [...pods, ...(gone || [])].filter((pod) => [pod.asked_ms_ago, pod.running_ms_ago, pod.ready_ms_ago].every(Number.isFinite));
+  return started.sort((one, other) => one.asked_ms_ago - other.asked_ms_ago).map(({ name, asked_ms_ago: asked, known_ms_ago: known, running_ms_ago: running, ready_ms_ago: ready }) =>
+    [`${span(asked)} ago`, name, span(asked - known), span(known - running), span(running - ready), span(asked - ready)]);
 }
 
 /** The command that plays the load of the range with another least count: its rate, and how long a request and a start took. */

@@ -9,6 +9,7 @@ use super::FactIntake;
 use crate::departures::LeaveTaking;
 use crate::order_outcome::{OrderId, OrderOutcome};
 use crate::outbox::Purpose;
+use crate::pod_start::AskedPods;
 
 impl FactIntake<'_> {
     pub(super) fn order_ended(&mut self, order: OrderId, outcome: OrderOutcome) {
@@ -59,7 +60,9 @@ impl FactIntake<'_> {
 
     /// Another count than the ordered one is there; it stays, and the next decision goes on from it.
     fn count_found(&mut self, id: RevisionId, found: PodCount) {
-        let Some(record) = self.state.registry.revisions.get(&id) else { return };
+        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        // The pods that were asked for do not come.
+        record.asked = AskedPods::default();
         let (spec, origin) = (Arc::clone(&record.spec), record.facts.origin);
         self.state.tell(Event::RevisionChanged { revision: id, spec, wanted: found, origin }, self.now);
         self.state.unsettled.touch(id);
