@@ -1,10 +1,12 @@
 //! When pods came, became ready, began to leave and went, as readers see it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use vocabulary::{PodName, Timestamp};
+use scaling::PodPhase;
+use vocabulary::{PodName, PodState, Timestamp};
 
-use super::world::pod;
+use super::world::{World, name, pod};
 use crate::pod_lives::PodLives;
 use crate::{PodFacts, PodStart};
 
@@ -37,6 +39,36 @@ fn the_last_pods_that_ended_are_kept() {
     }
     let ended: Vec<&str> = lives.ended().map(|ended| ended.name.as_str()).collect();
     assert_eq!((ended.len(), ended[0], ended[19]), (20, "p29", "p48"));
+}
+
+#[test]
+fn a_pod_that_was_ordered_has_the_time_of_each_step_of_its_start() {
+    let mut world = World::with_activators(&["a"]);
+    let asked_at = world.now;
+    let after = |milliseconds| asked_at + Duration::from_millis(milliseconds);
+    world.routed();
+    assert_eq!(world.counts(), [1]);
+    world.now = after(4);
+    let made = PodFacts { phase: PodPhase::Pending, requests: None, link: None, ..pod("p") };
+    world.pods.insert("p".to_owned(), made);
+    world.state_pods();
+    world.now = after(20);
+    world.pods(&["p"]);
+    world.now = after(70);
+    world.pod_says("p", PodState::Ready);
+    let (running_at, ready_at) = (Some(after(20)), Some(after(70)));
+    let expected = PodStart { asked_at: Some(asked_at), known_at: after(4), running_at, ready_at };
+    assert_eq!(start_of("p", &mut world), expected);
+
+    world.now = after(90);
+    world.pods(&["q"]);
+    assert_eq!(start_of("q", &mut world).asked_at, None, "it takes the place of the first pod");
+}
+
+fn start_of(pod: &str, world: &mut World) -> PodStart {
+    let snapshot = world.snapshot();
+    let view = snapshot.view(&name(), world.now).expect("it is ours");
+    view.pod_life(&PodName::new(pod)).expect("it is there").start
 }
 
 fn at(seconds: u64) -> Timestamp {
