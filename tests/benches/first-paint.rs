@@ -1,8 +1,10 @@
 //! How soon the dashboard shows a fleet of 1,000 revisions, beside a static page with a table of as many
-//! rows.
+//! rows; and how soon an open page shows that a count has changed.
 //!
 //! `cargo bench -p tests --bench first-paint`. Both pages are loaded by turns in one browser; what counts is
-//! the frame in which all rows are there. It needs Chromium (`apt-get install -y chromium`).
+//! the frame in which all rows are there. A count changes because a request comes for a revision that is at
+//! zero; what counts is the frame in which its row says that a pod is wanted. It needs Chromium
+//! (`apt-get install -y chromium`).
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,13 +14,15 @@ use axum::Router;
 use axum::response::Html;
 use serde_json::json;
 use tests::bench::up::{Up, asleep, executables, service};
-use tests::bench::{Goal, Options, Report, Samples, Table};
+use tests::bench::{Goal, Options, Report, Samples, Table, api, clock};
 use tests::browser::Tab;
 use tokio::net::TcpListener;
 
 const ROWS: usize = 1000;
 /// How much later than the static page the dashboard may show its rows.
 const RATIO_MAX: f64 = 3.0;
+/// How much later than the request that changes a count the page may show the change, in milliseconds.
+const SEEN_WITHIN_MS: f64 = 1000.0;
 
 /// Notes the time of the frame in which all rows are on the page.
 const WATCH: &str = "{
@@ -37,6 +41,7 @@ fn main() -> anyhow::Result<()> {
     let up = Up::start(&ebb, &services, &asleep())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let (dashboard, page) = runtime.block_on(measured(up.ebb().api, rounds))?;
+    let changes = runtime.block_on(changes_seen(&up, rounds))?;
     up.end()?;
     let mut report = Report::new("first-paint", options.quick, rounds);
     let mut table = Table::new("1,000 rows on the page, ms after the navigation", &["page", "found"]);
@@ -45,8 +50,14 @@ fn main() -> anyhow::Result<()> {
         report.measured("1,000 rows", name, "ms", samples);
     }
     report.table(table);
+    let mut table = Table::new("A change of a count on the open page, ms after the request", &["", "found"]);
+    table.row(["until the row says it".to_owned(), changes.summary(0)]);
+    report.table(table);
+    report.measured("a change of a count", "dashboard", "ms", &changes);
     let ratio = dashboard.median() / page.median();
     report.goal(Goal::at_most("times as long as the static page until all rows are there", ratio, RATIO_MAX));
+    let goal = "ms after its request until each change of a count is on the open page";
+    report.goal(Goal::at_most(goal, changes.most(), SEEN_WITHIN_MS));
     report.finish(options.json.as_deref())
 }
 
@@ -73,6 +84,42 @@ async fn measured(api: SocketAddr, rounds: usize) -> anyhow::Result<(Samples, Sa
         }
     }
     Ok((dashboard, page))
+}
+
+/// The milliseconds from a request for a revision that is at zero until its row says that a pod is wanted.
+/// The decision is a part of them.
+async fn changes_seen(up: &Up, rounds: usize) -> anyhow::Result<Samples> {
+    let mut tab = Tab::open().await;
+    tab.load(&format!("http://{}/", up.ebb().api)).await;
+    tab.until(&format!("document.querySelectorAll('tbody tr').length >= {ROWS}")).await;
+    let mut changes = Samples::new();
+    for round in 0..rounds {
+        let name = format!("app-{round:03}");
+        tab.value(&watch_of(&name)).await;
+        let (requests, host) = (up.requests(), format!("{name}.default.example.com"));
+        let asked = clock::since_epoch();
+        let answer = tokio::task::spawn_blocking(move || api::get(requests, &host, "/"));
+        tab.until("window.wantedAt > 0").await;
+        let seen = tab.value("window.wantedAt").await.as_f64().context("a time")?;
+        changes.push(seen - clock::millis(asked));
+        answer.await??;
+    }
+    Ok(changes)
+}
+
+/// Notes the time of the frame in which the row of a revision says that a pod is wanted, since 1970.
+fn watch_of(name: &str) -> String {
+    format!(
+        "(() => {{
+          window.wantedAt = 0;
+          const cells = document.querySelectorAll('tr[data-name=\"default/service/{name}\"] td.number');
+          const look = () => {{
+            if (cells[1].textContent !== '0') window.wantedAt = performance.timeOrigin + performance.now();
+            else requestAnimationFrame(look);
+          }};
+          requestAnimationFrame(look);
+        }})()"
+    )
 }
 
 /// A table with the columns of the fleet.

@@ -17,7 +17,7 @@ use super::*;
 use crate::api_types::{ApiError, ChangeEvent, LedgerList, RecordList, RevisionList, SegmentView};
 use crate::metrics::tests::decided_revision;
 use crate::run_record::RunRecordFolder;
-use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
+use crate::snapshot::{NEWS_WITHIN, Snapshot, SnapshotWriter, snapshots};
 
 /// An autoscaler whose loop has published that it knows nothing, and stands still since.
 fn standing_still(name: &str, clock: Clock) -> (ApiHandle, SnapshotWriter, mpsc::Receiver<LoopCall>) {
@@ -169,6 +169,32 @@ async fn a_stream_tells_everything_first_and_then_what_changed_until_no_loop_ans
     assert_eq!((third.revisions.len(), third.gone), (0, vec![second.revisions[0].name.clone()]));
     drop(writer);
     assert_eq!(next_event(&mut stream).await, None);
+}
+
+/// What a page does after that is drawing.
+#[tokio::test(start_paused = true)]
+async fn a_stream_tells_a_change_soon_enough_that_a_page_shows_it_within_a_second() {
+    let clock = Clock::start();
+    let (handle, writer, _checks) = standing_still("autoscaler", clock);
+    let publish = |control: ControlSnapshot| {
+        let (owner, asked) = (ReplicaName::new("autoscaler"), SharedMap::default());
+        writer.publish(Snapshot { owner, at: clock.now(), control, asked, callers: SharedMap::default() });
+    };
+    publish([decided_revision()].into_iter().collect());
+    let router = router(vec![handle]);
+    let mut stream = stream_after(&router, None).await;
+    next_event(&mut stream).await.expect("everything");
+    // At each moment between two looks.
+    for milliseconds in (0..1000).step_by(70) {
+        let before = tokio::time::timeout(Duration::from_millis(milliseconds), next_event(&mut stream)).await;
+        assert!(before.is_err(), "nothing has changed: {before:?}");
+        let changed_at = clock.now();
+        publish([decided_revision()].into_iter().collect());
+        let event = next_event(&mut stream).await.expect("a change");
+        let told_after = clock.now().saturating_since(changed_at) + NEWS_WITHIN;
+        assert_eq!(event.revisions.len(), 1, "{milliseconds} ms");
+        assert!(told_after <= Duration::from_millis(700), "{told_after:?} at {milliseconds} ms");
+    }
 }
 
 /// A stream of a reader that has the event of this id, or none.
