@@ -83,7 +83,7 @@ impl FactIntake<'_> {
         self.state.publication.note_changed(id);
         self.entrances_changed(id, &before);
         let epoch = self.state.ownership.epoch_of(&name);
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         if epoch.is_some() && record.epoch.is_none() {
             return self.take_over(id);
         }
@@ -113,7 +113,7 @@ impl FactIntake<'_> {
     /// Entrances that a revision has no more are released once no activator listens there; an entrance that
     /// is used again is no other revision's.
     fn entrances_changed(&mut self, id: RevisionId, before: &BTreeSet<Entrance>) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         let present = record.entrances();
         record.former_entrances.retain(|entrance, _| !present.contains(entrance));
         let name = record.facts.name.clone();
@@ -122,14 +122,14 @@ impl FactIntake<'_> {
         for entrance in before.difference(&present) {
             // Greater than what names the entrance, and not greater than what comes next.
             let version = self.state.ownership.next_version(epoch);
-            let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+            let Some(record) = self.state.registry.noted_mut(id) else { return };
             record.former_entrances.insert(entrance.clone(), version);
         }
     }
 
     /// A revision is ours from now on.
     fn take_over(&mut self, id: RevisionId) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         record.epoch = self.state.ownership.epoch_of(&record.facts.name);
         let (spec, wanted, origin) = (Arc::clone(&record.spec), record.facts.wanted, record.facts.origin);
         let found = record.route.written.as_ref().map(|route| route.routing);
@@ -212,7 +212,7 @@ impl FactIntake<'_> {
             self.end_pod_link(&gone);
             self.state.deadlines.forget_pod(pod);
         }
-        let Some(record) = self.state.registry.revisions.get(&id) else { return };
+        let Some(record) = self.state.registry.noted(id) else { return };
         if record.epoch.is_none() {
             return;
         }
@@ -230,14 +230,14 @@ impl FactIntake<'_> {
 
     /// What its pods are told that concerns them alone, of those that are told something.
     fn own_settings_of_pods(&self, id: RevisionId) -> Vec<(PodId, OwnPodSettings)> {
-        let Some(record) = self.state.registry.revisions.get(&id) else { return Vec::new() };
+        let Some(record) = self.state.registry.noted(id) else { return Vec::new() };
         let own = record.pods.iter().map(|(&pod, record)| (pod, record.own_settings()));
         own.filter(|(_, settings)| *settings != OwnPodSettings::default()).collect()
     }
 
     /// Opens links to pods whose link port has become known or has moved, and ends those whose port is gone.
     pub(crate) fn link_pods(&mut self, id: RevisionId) {
-        let Some(record) = self.state.registry.revisions.get(&id) else { return };
+        let Some(record) = self.state.registry.noted(id) else { return };
         if record.epoch.is_none() {
             return;
         }
@@ -337,7 +337,7 @@ impl FactIntake<'_> {
 
     fn route_found(&mut self, name: &RevisionName, route: RouteInForce) {
         let Some(id) = self.state.registry.revision_id(name) else { return };
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         let routing = route.routing;
         record.route.note_found(route);
         if record.epoch.is_some() {
@@ -347,7 +347,7 @@ impl FactIntake<'_> {
 
     /// The side that serves, from before we were here. What we ordered ourselves is known better.
     pub(crate) fn routing_found(&mut self, id: RevisionId, routing: vocabulary::Routing) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         if record.routing.is_none() {
             record.routing = Some(routing);
             self.state.tell(Event::RoutingObserved { revision: id, routing }, self.now);

@@ -90,8 +90,8 @@ impl Registry {
         Some((id, self.revisions.get_mut(&id)?))
     }
 
-    /// The revision of a number under which something is to be settled or is due. There always is one: what
-    /// is noted under a number is forgotten with its revision.
+    /// The revision of a number under which something was just found, is to be settled or is due. There
+    /// always is one: what is noted under a number is forgotten with its revision.
     pub(crate) fn noted(&self, id: RevisionId) -> Option<&RevisionRecord> {
         let record = self.revisions.get(&id);
         debug_assert!(record.is_some(), "something is noted of revision {id:?}, which is gone");

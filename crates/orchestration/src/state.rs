@@ -150,7 +150,7 @@ impl ControlState {
     }
 
     fn scale(&mut self, id: RevisionId, change: CountChange, because: Arc<scaling::Decision>) {
-        let Some(record) = self.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.registry.noted_mut(id) else { return };
         let CountChange { from, to } = change;
         record.asked.ordered(change, because.at);
         // The trouble was about a count that is not wanted any more.
@@ -162,7 +162,7 @@ impl ControlState {
     }
 
     fn set_routing(&mut self, id: RevisionId, routing: Routing) {
-        let Some(record) = self.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.registry.noted_mut(id) else { return };
         if record.routing() != routing {
             // The multiscaler forgets it too: what was acknowledged is another path.
             record.is_path_acknowledged = false;
@@ -192,7 +192,7 @@ impl ControlState {
 
     /// Has people told something about a revision.
     pub(crate) fn tell_people_of_revision(&mut self, id: RevisionId, reason: ReasonCode, text: String) {
-        let Some(record) = self.registry.revisions.get(&id) else { return };
+        let Some(record) = self.registry.noted(id) else { return };
         let name = record.facts.name.clone();
         self.tell_people(&name, Subject::Revision(name.clone()), reason, text);
     }
@@ -210,7 +210,7 @@ impl ControlState {
 
     /// Hop keys, routing, surge threshold and the limit of heads, as they now are, if they are news.
     pub(crate) fn tell_pods_their_settings(&mut self, id: RevisionId) {
-        let Some(record) = self.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.registry.noted_mut(id) else { return };
         let Some(epoch) = record.epoch else { return };
         let next = record.pod_settings(&self.config);
         let is_known = record
@@ -232,7 +232,7 @@ impl ControlState {
 
     /// A pod's departure went a step further, or a Service that led to it was adopted.
     pub(crate) fn tell_pod_its_own_settings(&mut self, revision: RevisionId, pod: PodId) {
-        let Some(record) = self.registry.revisions.get(&revision) else { return };
+        let Some(record) = self.registry.noted(revision) else { return };
         let (Some(epoch), Some(settings)) = (record.epoch, &record.settings) else { return };
         let Some((link, own)) = record.pods.get(&pod).and_then(|pod| Some((pod.link?, pod.own_settings())))
         else {

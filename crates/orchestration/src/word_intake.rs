@@ -131,14 +131,14 @@ impl WordIntake<'_> {
     fn note_drained(&mut self, revision: RevisionId, pod: PodId) {
         let Some(record) = self.state.registry.pod_mut(revision, pod) else { return };
         let pod = record.facts.name.clone();
-        let Some(record) = self.state.registry.revisions.get(&revision) else { return };
+        let Some(record) = self.state.registry.noted(revision) else { return };
         let owner = record.facts.name.clone();
         let order = Order::NoteDrained { revision: owner.clone(), pod };
         self.state.order(&owner, order, Purpose::Notice);
     }
 
     fn tell_of_block(&mut self, revision: RevisionId, pod: vocabulary::PodName, reason: &str) {
-        let Some(record) = self.state.registry.revisions.get(&revision) else { return };
+        let Some(record) = self.state.registry.noted(revision) else { return };
         let name = record.facts.name.clone();
         let text = format!(
             "no link to pod {pod} for a minute: {reason}; the load and the state of the pod are unknown"
@@ -255,7 +255,7 @@ impl WordIntake<'_> {
         let name = facts.name.clone();
         heard.state = Some(state);
         heard.detail.clone_from(&detail);
-        let Some(record) = self.state.registry.revisions.get(&revision) else { return };
+        let Some(record) = self.state.registry.noted(revision) else { return };
         let owner = record.facts.name.clone();
         // Before the multiscaler hears of it, so that the platform takes in the state before the orders that
         // follow from it.

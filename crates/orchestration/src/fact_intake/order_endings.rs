@@ -24,7 +24,7 @@ impl FactIntake<'_> {
 
     fn scale_ended(&mut self, id: RevisionId, outcome: OrderOutcome) {
         self.state.publication.note_changed(id);
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         let failed = Event::ScaleEnded { revision: id, ending: ScaleEnding::Failed };
         match outcome {
             OrderOutcome::Conflict { found } => {
@@ -60,7 +60,7 @@ impl FactIntake<'_> {
 
     /// Another count than the ordered one is there; it stays, and the next decision goes on from it.
     fn count_found(&mut self, id: RevisionId, found: PodCount) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         // The pods that were asked for do not come.
         record.asked = AskedPods::default();
         let (spec, origin) = (Arc::clone(&record.spec), record.facts.origin);
@@ -70,7 +70,7 @@ impl FactIntake<'_> {
 
     fn route_ended(&mut self, id: RevisionId, order: OrderId, outcome: OrderOutcome) {
         self.state.publication.note_changed(id);
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         match outcome {
             OrderOutcome::Done => {
                 if record.route.note_written(order) {

@@ -69,7 +69,7 @@ impl FactIntake<'_> {
 
     /// A revision is another owner's from now on: what we know stays, what we decided does not.
     fn give_up(&mut self, id: RevisionId) {
-        let Some(record) = self.state.registry.revisions.get_mut(&id) else { return };
+        let Some(record) = self.state.registry.noted_mut(id) else { return };
         // The outcome of our last order will not be heard any more, so it is taken for written until a route
         // is found. When the revision is ours again that route is one from before, like any that is found.
         let written = record.route.latest().cloned();
