@@ -155,7 +155,7 @@ impl World {
     }
 
     /// One revision with `wanted` pods, one activator, and the end of the beginning.
-    async fn begin(&self, wanted: u32, pods: Vec<PodFacts>, activators: &[&FakeActivator]) {
+    async fn begin(&self, wanted: u32, pods: Vec<PodFacts>, activators: &[&TestActivator]) {
         self.say(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default()))).await;
         self.say(PlatformFact::RevisionChanged(revision(wanted))).await;
         self.say(PlatformFact::PodsChanged { revision: name(), pods }).await;
@@ -312,7 +312,7 @@ impl FakePod {
 }
 
 /// An activator as the test plays it.
-struct FakeActivator {
+struct TestActivator {
     name: &'static str,
     acceptor: Acceptor<ActivatorOrder, ActivatorWord>,
     address: SocketAddr,
@@ -323,7 +323,7 @@ struct ActivatorEnd {
     writer: Writer<ActivatorWord>,
 }
 
-impl FakeActivator {
+impl TestActivator {
     async fn bind(name: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -408,7 +408,7 @@ fn states(assignment: &Assignment) -> Vec<(&str, PodState)> {
 #[tokio::test]
 async fn the_first_request_asks_for_a_pod_and_the_ready_pod_reaches_the_activator() {
     let mut world = World::start(1);
-    let mut activator = FakeActivator::bind("a").await;
+    let mut activator = TestActivator::bind("a").await;
     world.begin(0, Vec::new(), &[&activator]).await;
     let mut end = activator.link(1, Vec::new()).await;
     let synced = end.synced().await;
@@ -443,7 +443,7 @@ async fn the_first_request_asks_for_a_pod_and_the_ready_pod_reaches_the_activato
 #[tokio::test]
 async fn frames_that_do_not_name_a_revision_dilute_nothing() {
     let mut world = World::start(1);
-    let mut activator = FakeActivator::bind("a").await;
+    let mut activator = TestActivator::bind("a").await;
     world.begin(0, Vec::new(), &[&activator]).await;
     let mut end = activator.link(1, Vec::new()).await;
     end.synced().await;
@@ -460,7 +460,7 @@ async fn frames_that_do_not_name_a_revision_dilute_nothing() {
 #[tokio::test]
 async fn a_leaving_pod_is_released_once_every_activator_acknowledged() {
     let mut world = World::start(1);
-    let (mut one, mut two) = (FakeActivator::bind("a").await, FakeActivator::bind("b").await);
+    let (mut one, mut two) = (TestActivator::bind("a").await, TestActivator::bind("b").await);
     let mut pod = FakePod::bind("p1").await;
     world.begin(1, vec![pod.facts()], &[&one, &two]).await;
     let (mut one, mut two) = (one.link(1, Vec::new()).await, two.link(1, Vec::new()).await);
@@ -504,7 +504,7 @@ async fn a_leaving_pod_is_released_once_every_activator_acknowledged() {
 #[tokio::test]
 async fn a_rebuilt_autoscaler_goes_on_with_the_routing_in_force() {
     let mut world = World::start(2);
-    let mut activator = FakeActivator::bind("a").await;
+    let mut activator = TestActivator::bind("a").await;
     let mut pod = FakePod::bind("p1").await;
     world.begin(3, vec![pod.facts()], &[&activator]).await;
     let mut end = activator.link(1, vec![(name(), Routing::Direct)]).await;
@@ -575,7 +575,7 @@ async fn a_misbehaving_link_disturbs_no_other() {
 async fn facts_and_words_about_strangers_are_ignored() {
     let world = World::start(1);
     let stranger = RevisionName::parse("other/service/gone").unwrap();
-    let mut activator = FakeActivator::bind("a").await;
+    let mut activator = TestActivator::bind("a").await;
     world.say(PlatformFact::PodsChanged { revision: stranger.clone(), pods: Vec::new() }).await;
     world.say(PlatformFact::RevisionRemoved(stranger.clone())).await;
     world.begin(0, Vec::new(), &[&activator]).await;
@@ -600,7 +600,7 @@ async fn facts_and_words_about_strangers_are_ignored() {
 #[tokio::test]
 async fn a_removed_revision_is_taken_from_the_activators() {
     let world = World::start(1);
-    let mut activator = FakeActivator::bind("a").await;
+    let mut activator = TestActivator::bind("a").await;
     world.begin(0, Vec::new(), &[&activator]).await;
     let mut end = activator.link(1, Vec::new()).await;
     let synced = end.synced().await;
@@ -624,7 +624,7 @@ async fn a_reader_that_heard_of_readiness_finds_the_revisions_at_once() {
 #[tokio::test]
 async fn an_activator_whose_link_breaks_is_told_everything_again() {
     let world = World::start(1);
-    let mut activator = FakeActivator::bind("a").await;
+    let mut activator = TestActivator::bind("a").await;
     world.begin(0, Vec::new(), &[&activator]).await;
     let mut end = activator.link(1, Vec::new()).await;
     let before = end.synced().await;
