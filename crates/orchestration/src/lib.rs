@@ -62,7 +62,7 @@ pub use orchestrator_settings::{ActivatorChoice, OrchestratorSettings, RELEASE_A
 pub use order_outcome::{OrderId, OrderOutcome};
 pub use orders::{Errand, Fence, Order, PlatformOrder, PodReach, ReasonCode, ReleaseProof, decided_upon};
 pub use pod_lives::{EndedPod, RecentPod};
-pub use pod_start::PodStart;
+pub use pod_start::StartSteps;
 pub use snapshot::{
     ControlSnapshot, DecidedState, HpaSnapshot, LastKnownValues, LinkTally, RevisionSnapshot,
 };

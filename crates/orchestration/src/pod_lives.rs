@@ -11,7 +11,7 @@ use scaling::PodPhase;
 use vocabulary::{PodName, Timestamp};
 
 use crate::facts::PodFacts;
-use crate::pod_start::PodStart;
+use crate::pod_start::StartSteps;
 
 /// As many pods that ended are kept, the last ones.
 const ENDED_MAX: usize = 20;
@@ -20,7 +20,7 @@ const ENDED_MAX: usize = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecentPod {
     /// The steps of its start.
-    pub start: PodStart,
+    pub start: StartSteps,
     /// When it was first seen on its way out; `None` while it is not.
     pub ending_at: Option<Timestamp>,
     is_outdated: bool,
@@ -51,12 +51,12 @@ impl PodLives {
     /// was killed, if it did. Lives in which nothing has changed are the former ones, shared.
     pub(crate) fn after<'p>(
         former: Arc<Self>,
-        pods: impl Iterator<Item = (&'p PodFacts, PodStart)> + Clone,
+        pods: impl Iterator<Item = (&'p PodFacts, StartSteps)> + Clone,
         story: impl Fn(&PodName) -> Option<String>,
         now: Timestamp,
     ) -> Arc<Self> {
         // A revision is written every second while it has traffic, and its pods are mostly the same ones.
-        let is_known = |(facts, start): (&'p PodFacts, PodStart)| {
+        let is_known = |(facts, start): (&'p PodFacts, StartSteps)| {
             former.present.get(&facts.name).is_some_and(|life| life.seen(facts, start, now) == *life)
         };
         if pods.clone().count() == former.present.len() && pods.clone().all(is_known) {
@@ -90,11 +90,11 @@ impl PodLives {
 }
 
 impl RecentPod {
-    fn begun(start: PodStart) -> Self {
+    fn begun(start: StartSteps) -> Self {
         Self { start, ending_at: None, is_outdated: false }
     }
 
-    fn seen(self, facts: &PodFacts, start: PodStart, now: Timestamp) -> Self {
+    fn seen(self, facts: &PodFacts, start: StartSteps, now: Timestamp) -> Self {
         let is_ending = facts.leaving || facts.phase == PodPhase::Terminating;
         let ending_at = self.ending_at.or(is_ending.then_some(now));
         Self { start, ending_at, is_outdated: facts.outdated }

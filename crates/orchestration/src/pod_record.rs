@@ -8,7 +8,7 @@ use vocabulary::{AdoptionId, Departure, LinkAddress, PodId, PodSettings, PodStat
 use crate::departures::LeaveTaking;
 use crate::facts::PodFacts;
 use crate::links::LinkId;
-use crate::pod_start::PodStart;
+use crate::pod_start::StartSteps;
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 
 /// A pod: its facts, its link and what it said.
@@ -18,13 +18,13 @@ pub(crate) struct PodRecord {
     pub(crate) heard: HeardOfPod,
     pub(crate) link: Option<PodLink>,
     pub(crate) leave: LeaveTaking,
-    pub(crate) start: PodStart,
+    pub(crate) start: StartSteps,
     /// Whether the platform was told that no client reaches it.
     pub(crate) is_out: bool,
 }
 
 impl PodRecord {
-    pub(crate) fn new(facts: Arc<PodFacts>, start: PodStart) -> Self {
+    pub(crate) fn new(facts: Arc<PodFacts>, start: StartSteps) -> Self {
         let (heard, leave) = (HeardOfPod::default(), LeaveTaking::None);
         Self { facts, heard, link: None, leave, start, is_out: false }
     }

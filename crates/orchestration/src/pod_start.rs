@@ -9,7 +9,7 @@ use vocabulary::{PodState, Timestamp};
 
 /// The steps of a pod's start, each with the time at which this owner heard of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PodStart {
+pub struct StartSteps {
     /// When a greater count was last ordered before the pod came; `None` for a pod that no order of this
     /// owner asked for: it was there before, or it took the place of another pod.
     pub asked_at: Option<Timestamp>,
@@ -22,7 +22,7 @@ pub struct PodStart {
     pub ready_at: Option<Timestamp>,
 }
 
-impl PodStart {
+impl StartSteps {
     /// The start of a pod that is known from now on.
     pub(crate) fn known(asked_at: Option<Timestamp>, now: Timestamp) -> Self {
         Self { asked_at, known_at: now, running_at: None, ready_at: None }
@@ -78,10 +78,9 @@ mod tests {
 
     #[test]
     fn each_step_of_a_start_has_the_time_at_which_it_was_first_heard_of() {
-        let mut start = PodStart::known(Some(at(1)), at(3));
+        let mut start = StartSteps::known(Some(at(1)), at(3));
         start.note(PodPhase::Pending, PodState::Unheard, at(3));
-        let expected = PodStart { asked_at: Some(at(1)), known_at: at(3), running_at: None, ready_at: None };
-        assert_eq!(start, expected);
+        assert_eq!((start.asked_at, start.running_at, start.ready_at), (Some(at(1)), None, None));
         start.note(PodPhase::Running, PodState::Starting, at(20));
         start.note(PodPhase::Running, PodState::Ready, at(70));
         // It is not ready for a while, which is no second start.

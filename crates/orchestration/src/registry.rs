@@ -15,7 +15,7 @@ use crate::departures::{LeaveTaking, end_first};
 use crate::facts::{Entrance, PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::host::HostSigns;
 use crate::pod_record::PodRecord;
-use crate::pod_start::{AskedPods, PodStart};
+use crate::pod_start::{AskedPods, StartSteps};
 use crate::readiness::HeardOfPod;
 use crate::route_record::RouteRecord;
 
@@ -149,7 +149,7 @@ impl Registry {
             let facts = Arc::new(facts);
             let mut pod = match before.remove(&pod_id) {
                 Some(pod) => PodRecord { facts, ..pod },
-                None => PodRecord::new(facts, PodStart::known(revision.asked.came(), now)),
+                None => PodRecord::new(facts, StartSteps::known(revision.asked.came(), now)),
             };
             pod.note_start(now);
             revision.pods.insert(pod_id, pod);

@@ -21,7 +21,7 @@ use vocabulary::{
 use crate::facts::{PodFacts, PodFailure, PodKill, RevisionFacts};
 use crate::orders::Fence;
 use crate::pod_lives::PodLives;
-use crate::pod_start::PodStart;
+use crate::pod_start::StartSteps;
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 
 /// How long an activator's word on its oldest request is news: as long as a pod may be silent before it
@@ -134,7 +134,7 @@ pub(crate) struct KnownPod {
     pub(crate) id: PodId,
     pub(crate) facts: Arc<PodFacts>,
     pub(crate) heard: HeardOfPod,
-    pub(crate) start: PodStart,
+    pub(crate) start: StartSteps,
 }
 
 /// How long the oldest request at one activator had waited when the activator said so.

@@ -8,13 +8,13 @@ use vocabulary::{PodName, PodState, Timestamp};
 
 use super::world::{World, name, pod};
 use crate::pod_lives::PodLives;
-use crate::{PodFacts, PodStart};
+use crate::{PodFacts, StartSteps};
 
 #[test]
 fn a_pod_has_the_time_of_each_step_and_the_reason_of_its_end() {
     let (a, b) = (pod("a"), pod("b"));
-    let known = PodStart::known(None, at(1));
-    let ready = PodStart { running_at: Some(at(2)), ready_at: Some(at(3)), ..known };
+    let known = StartSteps::known(None, at(1));
+    let ready = StartSteps { running_at: Some(at(2)), ready_at: Some(at(3)), ..known };
     let first = after(&Arc::default(), &[(a.clone(), known), (b.clone(), known)], 1);
     let both = [(a.clone(), ready), (b, ready)];
     let second = after(&first, &both, 3);
@@ -34,7 +34,7 @@ fn a_pod_has_the_time_of_each_step_and_the_reason_of_its_end() {
 fn the_last_pods_that_ended_are_kept() {
     let mut lives = Arc::default();
     for number in 0..50 {
-        let start = PodStart::known(None, at(number));
+        let start = StartSteps::known(None, at(number));
         lives = after(&lives, &[(pod(&format!("p{number}")), start)], number);
     }
     let ended: Vec<&str> = lives.ended().map(|ended| ended.name.as_str()).collect();
@@ -57,7 +57,7 @@ fn a_pod_that_was_ordered_has_the_time_of_each_step_of_its_start() {
     world.now = after(70);
     world.pod_says("p", PodState::Ready);
     let (running_at, ready_at) = (Some(after(20)), Some(after(70)));
-    let expected = PodStart { asked_at: Some(asked_at), known_at: after(4), running_at, ready_at };
+    let expected = StartSteps { asked_at: Some(asked_at), known_at: after(4), running_at, ready_at };
     assert_eq!(start_of("p", &mut world), expected);
 
     world.now = after(90);
@@ -65,7 +65,7 @@ fn a_pod_that_was_ordered_has_the_time_of_each_step_of_its_start() {
     assert_eq!(start_of("q", &mut world).asked_at, None, "it takes the place of the first pod");
 }
 
-fn start_of(pod: &str, world: &mut World) -> PodStart {
+fn start_of(pod: &str, world: &mut World) -> StartSteps {
     let snapshot = world.snapshot();
     let view = snapshot.view(&name(), world.now).expect("it is ours");
     view.pod_life(&PodName::new(pod)).expect("it is there").start
@@ -75,7 +75,7 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_secs(seconds)
 }
 
-fn after(former: &Arc<PodLives>, pods: &[(PodFacts, PodStart)], second: u64) -> Arc<PodLives> {
+fn after(former: &Arc<PodLives>, pods: &[(PodFacts, StartSteps)], second: u64) -> Arc<PodLives> {
     let pods = pods.iter().map(|(facts, start)| (facts, *start));
     let story = |name: &PodName| (name.as_str() == "b").then(|| "the app exited with code 3".to_owned());
     PodLives::after(Arc::clone(former), pods, story, at(second))
