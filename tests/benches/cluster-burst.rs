@@ -108,7 +108,7 @@ async fn measure(options: &Options, namespace: &TestNamespace) -> anyhow::Result
     report.finish(options.json.as_deref())
 }
 
-/// The contestants of ebb.
+/// Pods that Kubernetes alone serves, each kind with its Deployment.
 async fn by_hand(namespace: &TestNamespace) -> anyhow::Result<[ByHand; 3]> {
     let bare = PlainWorkload::create(namespace, "bare", &[], KubeletProbe::None).await?;
     let two = PlainWorkload::of_two_containers(namespace, "two").await?;
