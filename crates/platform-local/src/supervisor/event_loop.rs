@@ -309,12 +309,11 @@ impl Supervisor {
             self.measure(&pod, process, now);
         }
         let running = self.processes.len();
-        let depend_on_cores = self.starts.depend_on_cores();
-        let has_room = depend_on_cores && self.cores.have_room(now);
+        let has_room = self.starts.depend_on_cores() && self.cores.have_room(now);
         let machine = Machine {
             has_room,
-            is_left_to_others: depend_on_cores
-                && !has_room
+            is_left_to_others: !has_room
+                && self.starts.may_be_paced()
                 && self.pods_usage.leave_cores_to_others(running, now),
             free_memory: self.starts.depend_on_memory().then(free_kib).flatten(),
             running,

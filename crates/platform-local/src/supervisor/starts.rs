@@ -177,7 +177,13 @@ impl Starts {
     /// Whether a waiting start depends on an idle core. A wake from zero does not, and does not pay for a
     /// look at the cores.
     pub(super) fn depend_on_cores(&self) -> bool {
-        !self.under_way.is_empty() || self.waiting.keys().any(|turn| !self.is_urgent(*turn))
+        !self.under_way.is_empty() || self.may_be_paced()
+    }
+
+    /// Whether a start waits that is not among the first of its revision, so that it has a pace while no core
+    /// is idle.
+    pub(super) fn may_be_paced(&self) -> bool {
+        self.waiting.keys().any(|turn| !self.is_urgent(*turn))
     }
 
     /// Whether a waiting start depends on free memory, or is the first to show how much a pod of its revision
@@ -432,7 +438,7 @@ mod tests {
         }
         assert!(!starts.depend_on_cores(), "no start has begun, and all are urgent");
         assert_eq!(started(&mut starts, NOW), ["a", "b"]);
-        assert!(starts.depend_on_cores());
+        assert!(starts.depend_on_cores() && !starts.may_be_paced());
         assert_eq!(started(&mut starts, NOW), [""; 0]);
         starts.note_ready(&PodName::new("b"), None, NOW);
         assert_eq!(started(&mut starts, NOW), ["c"]);
