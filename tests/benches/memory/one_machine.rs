@@ -21,28 +21,30 @@ const QUEUE_PROXY_MB: f64 = 1.5;
 /// The most that a request in flight may take at the activator, in KB (10^3 bytes).
 const REQUEST_KB: f64 = 4.0;
 
-/// `ebb up` with one service and its one pod, before which the activator stays.
-struct OnePod {
+/// `ebb up` with one service, before whose pods the activator stays.
+struct RunningService {
     up: Up,
     host: String,
-    /// What the API says of the pod's processes.
+    /// What the API says of the processes of the first pod.
     details: Value,
 }
 
-impl OnePod {
-    fn start() -> anyhow::Result<Self> {
+impl RunningService {
+    fn start(pods: usize) -> anyhow::Result<Self> {
         let [ebb, app] = executables()?;
         let service = service(SERVICE, &app).spec("containerConcurrency: 0");
+        let count = pods.to_string();
         let config = ConfigMap::default()
             .set("target-burst-capacity", "-1")
-            .set("min-scale", "1")
-            .set("max-scale", "1");
+            .set("min-scale", &count)
+            .set("max-scale", &count);
         let up = Up::start(&ebb, std::slice::from_ref(&service), &config)?;
         let details = api::until(PATIENCE, || {
             let revision = up.revision(SERVICE)?;
-            let pod = &revision["pods"][0];
-            ensure!(pod["state"] == "ready", "there is no ready pod");
-            Ok(pod["details"].clone())
+            let found = revision["pods"].as_array().context("a revision has a list of pods")?;
+            let ready = found.iter().filter(|pod| pod["state"] == "ready").count();
+            ensure!(ready == pods, "{ready} pods of {pods} are ready");
+            Ok(found[0]["details"].clone())
         })?;
         Ok(Self { up, host: service.host(), details })
     }
@@ -53,9 +55,10 @@ impl OnePod {
     }
 }
 
-/// The memory of `ebb pod` and of its queue-proxy while there is no request.
+/// The memory of `ebb pod` and of its queue-proxy while there is no request. There are two pods: pages of the
+/// executable that the processes of every pod have are not private then, as on a machine with many.
 pub(crate) fn measure_pod(options: &Options, report: &mut Report) -> anyhow::Result<()> {
-    let pod = OnePod::start()?;
+    let pod = RunningService::start(2)?;
     thread::sleep(options.choose(Duration::from_secs(10), Duration::from_secs(1)));
     let columns = ["process", "private", "with its share of shared pages", "resident"];
     let mut table = Table::new("Processes of an idle pod, in MB", &columns);
@@ -79,7 +82,7 @@ pub(crate) fn measure_pod(options: &Options, report: &mut Report) -> anyhow::Res
 /// The memory of `ebb up` with as many requests in flight once more: the difference is that of requests, and
 /// what the first ones brought about is in both.
 pub(crate) fn measure_activator(options: &Options, report: &mut Report) -> anyhow::Result<()> {
-    let pod = OnePod::start()?;
+    let pod = RunningService::start(1)?;
     let (further, hold_ms) = options.choose((1000, 15_000), (100, 5000));
     let head = format!("GET /hold/{hold_ms} HTTP/1.1\r\nHost: {}\r\n\r\n", pod.host);
     let mut held = HeldRequests::of_app(pod.detail("app_port")?.try_into()?);
