@@ -18,6 +18,8 @@ use tests::bench::promises::{self, Promise, document, page::PromisePage};
 
 /// This program, which promises nothing.
 const ITSELF: &str = "report";
+/// Benchmarks of other crates that note figures too (`crates/simulator/benches/shared/figures.rs`).
+const OF_OTHER_CRATES: [&str; 4] = ["foresight", "record", "sim", "twins"];
 
 /// The command line of this program, which has no part, no short form and no rounds.
 #[derive(Debug, Parser)]
@@ -68,7 +70,7 @@ fn rewrite_document(found: &[Promise]) -> anyhow::Result<()> {
 /// The names of all other benchmarks, by their programs' sources.
 fn benchmarks() -> anyhow::Result<Vec<String>> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches");
-    let mut names = Vec::new();
+    let mut names: Vec<String> = OF_OTHER_CRATES.map(str::to_owned).into();
     for entry in fs::read_dir(&sources).with_context(|| format!("reading {}", sources.display()))? {
         let path = entry?.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
