@@ -16,8 +16,8 @@ const WORKLOADS: usize = 16;
 const AT_ONCE: usize = 4;
 const PROGRAMS: [&str; 3] = ["ebb-autoscaler", "ebb-activator", "ebb-injector"];
 /// Of one replica of each program (Knative's: 228 MB and 450 ms).
-const MEMORY_MB: f64 = 60.0;
-const CPU_MS_A_MINUTE: f64 = 100.0;
+const MEMORY_MB: f64 = 35.0;
+const CPU_MS_A_MINUTE: f64 = 80.0;
 
 fn main() {
     let options = Options::read_whole();

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
-use tests::bench::process::cpu_time;
+use anyhow::ensure;
+use tests::bench::process::{cpu_time, parent_of};
 use tests::bench::up::{executables, service};
 use tests::bench::{Goal, Options, Report, Samples, Table};
 use tests::{ConfigMap, Ebb};
@@ -57,12 +57,4 @@ async fn measure(options: &Options) -> anyhow::Result<()> {
 /// The CPU time of all of them together.
 fn used(pods: &[u32]) -> anyhow::Result<Duration> {
     pods.iter().map(|pod| cpu_time(*pod)).sum()
-}
-
-/// The name before the numbers stands in parentheses.
-fn parent_of(pid: u32) -> anyhow::Result<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let (_, after_name) = stat.rsplit_once(')').context("a line of /proc/PID/stat")?;
-    let parent = after_name.split_whitespace().nth(1).context("it has a parent")?;
-    Ok(parent.parse()?)
 }

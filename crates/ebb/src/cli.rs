@@ -45,6 +45,9 @@ impl Cli {
     /// said.
     pub(crate) fn read(arguments: impl Iterator<Item = OsString>) -> Self {
         let arguments: Vec<OsString> = arguments.collect();
+        if let Some(command) = CliCommand::of_pod_process(&arguments) {
+            return Self { command };
+        }
         let name = arguments.first().map(Path::new).and_then(Path::file_stem);
         if name != Some(OsStr::new(PLUGIN)) {
             return Self::of(&Self::command().get_matches_from(arguments));
@@ -178,6 +181,22 @@ pub(crate) enum CliCommand {
     /// The proxy beside one app; started by `ebb pod`.
     #[command(hide = true)]
     QueueProxy(PodOptions),
+}
+
+impl CliCommand {
+    /// The command of a process that starts with each pod, as `ebb up` and `ebb pod` call it; `None` of all
+    /// other arguments, which clap reads. Its tree of every command and option is thousands of allocations:
+    /// each wake would wait for them twice, and both processes would keep their pages.
+    fn of_pod_process(arguments: &[OsString]) -> Option<Self> {
+        let [_, command, pod] = arguments else { return None };
+        let pod = pod.to_str().filter(|pod| !pod.starts_with('-'))?;
+        let options = PodOptions { pod: Some(pod.to_owned()) };
+        match command.to_str()? {
+            "pod" => Some(Self::Pod(options)),
+            "queue-proxy" => Some(Self::QueueProxy(options)),
+            _ => None,
+        }
+    }
 }
 
 /// The argument by which a list of processes shows the pod of a process.
@@ -411,6 +430,29 @@ mod tests {
 
     fn read(arguments: &[&str]) -> Cli {
         Cli::read(arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn processes_of_pods_are_known_without_the_tree_of_commands() {
+        let known = |arguments: &[&str]| {
+            CliCommand::of_pod_process(&arguments.iter().map(OsString::from).collect::<Vec<_>>())
+        };
+        for command in ["pod", "queue-proxy"] {
+            let arguments = ["ebb", command, "default/hello-1"];
+            let by_clap = Cli::of(&Cli::command().get_matches_from(arguments)).command;
+            let known = known(&arguments).expect("a process of a pod");
+            assert_eq!(format!("{known:?}"), format!("{by_clap:?}"));
+        }
+        let others: [&[&str]; 5] = [
+            &["ebb"],
+            &["ebb", "pod"],
+            &["ebb", "pod", "--help"],
+            &["ebb", "get", "hello"],
+            &["ebb", "queue-proxy", "default/hello-1", "--version"],
+        ];
+        for arguments in others {
+            assert!(known(arguments).is_none(), "{arguments:?} is clap's");
+        }
     }
 
     #[test]

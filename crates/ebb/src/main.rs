@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use autoscaler::Autoscaler;
 
-// Gives back what a burst of requests took, which the C library's allocator does not (`docs/performance.md`).
+// Gives back what a burst of requests took, which the C library's allocator does not
+// (`cargo bench -p tests --bench memory`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -22,6 +22,7 @@ mod logs;
 mod order_inbox;
 mod outbox;
 mod pod;
+mod pods_usage;
 mod process;
 mod process_control;
 mod queue_proxy_settings;

@@ -9,12 +9,16 @@
 //! decides in two lives, and a tenth of the Services has bursts. In the second one two autoscalers are
 //! killed, stall and take over from each other.
 
+#[path = "../../simulator/benches/shared/figures.rs"]
+mod figures;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use figures::Figure;
 use orchestration::{ControlEvent, OrchestratorSettings};
 use recording::{
     RecordEntry, RecordInput, RecordReader, RecordReplay, RecordSettings, RecordWriter, RecordedNames,
@@ -45,18 +49,28 @@ fn main() -> ExitCode {
         written.add(folder.path(), calls);
     }
     let lived = Duration::from_secs(2 * length);
-    let restarts = replayed(&[folder.path().to_owned()], lived);
+    let restarts = replayed("restarts", &[folder.path().to_owned()], lived);
     let goals = [written.show(folder.path()), restarts, takeovers(services, lived)];
     // How fast a build without optimisation is says nothing, so the short form asks for no speed.
-    let are_met = goals.iter().all(|goal| goal.is_met || (is_quick && goal.is_about_speed));
+    let are_met = goals.iter().all(|goal| goal.is_met() || (is_quick && goal.is_about_speed));
+    if !is_quick {
+        let figures: Vec<Figure> = goals.into_iter().flat_map(|goal| goal.figures).collect();
+        figures::keep("recording", "record", &figures);
+    }
     if are_met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Whether numbers are as good as they should be.
 struct GoalEnd {
-    is_met: bool,
+    figures: Vec<Figure>,
     /// Whether nothing but speed can be what is missing.
     is_about_speed: bool,
+}
+
+impl GoalEnd {
+    fn is_met(&self) -> bool {
+        self.figures.iter().all(|figure| figure.is_met)
+    }
 }
 
 /// Records two autoscalers that restart and take over from each other, and replays both records.
@@ -72,7 +86,7 @@ fn takeovers(services: u32, length: Duration) -> GoalEnd {
         write(&of_owner, &entries);
     }
     let folders = record_folders(folder.path()).expect("the folder is there");
-    replayed(&folders, plan.length())
+    replayed("takeovers", &folders, plan.length())
 }
 
 /// The calls of the control loop in one run; its chance follows from the number of the life.
@@ -149,8 +163,11 @@ impl WritingCost {
             of_entry * 1e6,
             ENTRY_SECONDS_MAX * 1e6
         );
-        let is_small = of_report <= REPORT_BYTES_MAX;
-        GoalEnd { is_met: is_small && of_entry <= ENTRY_SECONDS_MAX, is_about_speed: is_small }
+        let figures = vec![
+            Figure::at_most("bytes of the record for each report", of_report, REPORT_BYTES_MAX),
+            Figure::at_most("µs of a core for each entry", of_entry * 1e6, ENTRY_SECONDS_MAX * 1e6),
+        ];
+        GoalEnd { figures, is_about_speed: of_report <= REPORT_BYTES_MAX }
     }
 }
 
@@ -191,8 +208,8 @@ fn is_report(entry: &RecordEntry) -> bool {
     )
 }
 
-/// Replays the records of a run that took so long.
-fn replayed(folders: &[PathBuf], length: Duration) -> GoalEnd {
+/// Replays the records of a run that took so long, which has this name among the goals.
+fn replayed(run: &str, folders: &[PathBuf], length: Duration) -> GoalEnd {
     let (mut all, mut is_exact) = (ReplayReport::default(), true);
     let before = cpu_seconds();
     for folder in folders {
@@ -211,7 +228,21 @@ fn replayed(folders: &[PathBuf], length: Duration) -> GoalEnd {
         "replayed: {} calls and {} decisions in {seconds:.1} s of a core, {speed:.0} times as fast as the run (at least {SPEED_MIN}); {} of {} hashes differ",
         all.calls, all.decisions, all.differing, all.compared
     );
-    GoalEnd { is_met: is_exact && speed >= SPEED_MIN, is_about_speed: is_exact }
+    let figures = vec![
+        Figure {
+            goal: format!("{run}: every hash comes out again"),
+            found: format!("{} of {} differ", all.differing, all.compared),
+            at_most: None,
+            is_met: is_exact,
+        },
+        Figure {
+            goal: format!("{run}: times as fast as the run"),
+            found: format!("{speed:.0} (at least {SPEED_MIN:.0})"),
+            at_most: None,
+            is_met: speed >= SPEED_MIN,
+        },
+    ];
+    GoalEnd { figures, is_about_speed: is_exact }
 }
 
 /// The time that this thread, the only one, has spent on a processor.

@@ -10,6 +10,8 @@
 
 #[path = "shared/cpu_seconds.rs"]
 mod cpu_seconds;
+#[path = "shared/figures.rs"]
+mod figures;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cpu_seconds::cpu_seconds;
+use figures::Figure;
 use orchestration::RevisionFacts;
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
@@ -44,7 +47,9 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let lengths = BenchLengths { day: DAY, one: HOUR, fortnight: 14 * DAY, runs: 3 };
-    if measure(&lengths) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let figures = measure(&lengths);
+    figures::keep("simulator", "sim", &figures);
+    if figures.iter().all(|figure| figure.is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// How much time each load lasts in its world.
@@ -55,8 +60,8 @@ struct BenchLengths {
     runs: usize,
 }
 
-/// Prints every number. Returns whether all goals are met.
-fn measure(lengths: &BenchLengths) -> bool {
+/// Prints every number. Returns what became of each goal.
+fn measure(lengths: &BenchLengths) -> Vec<Figure> {
     let day = |load: &str, annotations: &[(&str, &str)]| {
         let world = world(SERVICES, load, annotations, lengths.day);
         median(lengths.runs, || run(&world))
@@ -93,16 +98,22 @@ fn measure(lengths: &BenchLengths) -> bool {
         fast.requests,
         fast.seconds
     );
-    let goals = [
-        whole.seconds <= DAY_SECONDS_MAX,
-        memory <= MEMORY_MAX,
-        per_second >= ONE_SERVICE_MIN,
-        fast.seconds <= FORTNIGHT_SECONDS_MAX,
+    let one_service = Figure {
+        goal: "one Service: requests in a second of CPU time".to_owned(),
+        found: format!("{per_second:.0} (at least {ONE_SERVICE_MIN:.0})"),
+        at_most: None,
+        is_met: per_second >= ONE_SERVICE_MIN,
+    };
+    let figures = vec![
+        Figure::at_most("a day of 100 Services: s of CPU time", whole.seconds, DAY_SECONDS_MAX),
+        Figure::at_most("a day of 100 Services: peak MB", memory, MEMORY_MAX),
+        one_service,
+        Figure::at_most("14 days by whole seconds: s of CPU time", fast.seconds, FORTNIGHT_SECONDS_MAX),
     ];
-    println!(
-        "goals met: {goals:?} of {DAY_SECONDS_MAX} s, {MEMORY_MAX} MB, {ONE_SERVICE_MIN} a second, {FORTNIGHT_SECONDS_MAX} s"
-    );
-    goals.into_iter().all(|is_met| is_met)
+    for Figure { goal, found, is_met, .. } in &figures {
+        println!("{}: {goal} {found}", if *is_met { "met" } else { "NOT MET" });
+    }
+    figures
 }
 
 /// What one run has cost.

@@ -137,6 +137,8 @@ pub struct Memory {
     pub rss: f64,
     /// The same, with what it shares divided among those who share it.
     pub pss: f64,
+    /// Its part of it that it shares with no other process.
+    pub private: f64,
 }
 
 /// Reads a process's memory from `smaps_rollup`.
@@ -148,7 +150,8 @@ pub fn memory(pid: u32) -> anyhow::Result<Memory> {
         let kilobytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
         kilobytes.map(|kilobytes| kilobytes * 1024.0 / 1e6).with_context(|| format!("{path} has no {name}"))
     };
-    Ok(Memory { rss: field("Rss:")?, pss: field("Pss:")? })
+    let private = field("Private_Clean:")? + field("Private_Dirty:")?;
+    Ok(Memory { rss: field("Rss:")?, pss: field("Pss:")?, private })
 }
 
 /// The most that a process ever had resident, in MB (10^6 bytes).
@@ -158,6 +161,15 @@ pub fn peak_memory(pid: u32) -> anyhow::Result<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
     kilobytes.map(|kilobytes| kilobytes * 1024.0 / 1e6).with_context(|| format!("{path} has no VmHWM"))
+}
+
+/// The process that has started this one.
+pub fn parent_of(pid: u32) -> anyhow::Result<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name before the numbers stands in parentheses.
+    let (_, after_name) = stat.rsplit_once(')').context("a line of /proc/PID/stat")?;
+    let parent = after_name.split_whitespace().nth(1).context("it has a parent")?;
+    Ok(parent.parse()?)
 }
 
 /// The TCP ports (IPv4) on which a process listens.

@@ -5,6 +5,7 @@
 //! short form write nothing, for their numbers mean little. The commit stands with each promise, so a page
 //! shows which of them are old; deleting a file forgets them.
 
+pub mod document;
 pub mod page;
 
 use std::fs;
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::executables;
 
 /// A goal, what was found last, and how.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Promise {
     /// The name of the benchmark.
     pub benchmark: String,
@@ -24,6 +25,9 @@ pub struct Promise {
     pub goal: String,
     /// The number or the fact that was found, with its limit.
     pub found: String,
+    /// The same as a number, if it is one. Files of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<GoalNumber>,
     /// Whether the goal was reached by what was found.
     pub verdict: Verdict,
     /// The command that finds it again.
@@ -34,8 +38,29 @@ pub struct Promise {
     pub processor: String,
 }
 
-/// What became of a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The number that was found of a goal, and the most that it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GoalNumber {
+    /// The number that was found, in the unit that the goal names.
+    pub value: f64,
+    /// The most that the number may be.
+    pub limit: f64,
+}
+
+impl GoalNumber {
+    /// `None` where one of the two is not finite: JSON has no word for that.
+    pub fn of(value: f64, limit: f64) -> Option<Self> {
+        (value.is_finite() && limit.is_finite()).then_some(Self { value, limit })
+    }
+
+    /// How much of its limit the number takes: more than 1 beyond it. With a limit of 0 it is the number.
+    pub fn share_of_limit(self) -> f64 {
+        if self.limit > 0.0 { self.value / self.limit } else { self.value }
+    }
+}
+
+/// What became of a goal, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The goal was reached in this run.
@@ -142,6 +167,7 @@ mod tests {
             benchmark: "hop".to_owned(),
             goal: goal.to_owned(),
             found: found.to_owned(),
+            number: None,
             verdict,
             command: "cargo bench -p tests --bench hop".to_owned(),
             commit: Some("4d881d9".to_owned()),
@@ -187,6 +213,30 @@ mod tests {
         assert_eq!(on_a_cluster, "tests/cluster/bench cluster-wake --rounds 2");
         let given = of("wake", Some("/opt/ebb"), &[]);
         assert_eq!(given, "EBB_EXECUTABLE=/opt/ebb cargo bench -p tests --bench wake");
+    }
+
+    #[test]
+    fn promises_of_earlier_versions_are_read_without_a_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let number = GoalNumber::of(0.9, 1.0);
+        let one = Promise { number, ..promise("one", "0.90 (limit 1.00)", Verdict::Met) };
+        keep(folder.path(), "hop", std::slice::from_ref(&one)).unwrap();
+        assert_eq!(read(folder.path(), "hop").unwrap(), Some(vec![one.clone()]));
+        let path = folder.path().join("hop.json");
+        let text = fs::read_to_string(&path).unwrap();
+        let older = text.replace(r#""number":{"value":0.9,"limit":1.0},"#, "");
+        assert_ne!(older, text);
+        fs::write(&path, older).unwrap();
+        assert_eq!(read(folder.path(), "hop").unwrap(), Some(vec![Promise { number: None, ..one }]));
+    }
+
+    #[test]
+    fn only_finite_numbers_stand_beside_a_goal() {
+        assert_eq!(GoalNumber::of(f64::NAN, 1.0), None);
+        assert_eq!(GoalNumber::of(1.0, f64::INFINITY), None);
+        let share = |value, limit| GoalNumber::of(value, limit).map(GoalNumber::share_of_limit);
+        assert_eq!(share(3.0, 2.0), Some(1.5));
+        assert_eq!(share(-0.5, 0.0), Some(-0.5));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 
 use super::machine::Machine;
-use super::promises::{self, Promise, Verdict};
+use super::promises::{self, GoalNumber, Promise, Verdict};
 use super::statistics::Samples;
 
 /// The version of [`Report`]'s JSON.
@@ -50,6 +50,8 @@ pub struct Goal {
     pub goal: String,
     /// The number or the fact that was found.
     pub found: String,
+    /// The number with its limit; none beside a fact, and none that is not finite.
+    pub number: Option<GoalNumber>,
     /// Whether the goal was reached by what was found.
     pub verdict: Verdict,
 }
@@ -60,6 +62,7 @@ impl Goal {
         Self {
             goal: goal.to_owned(),
             found: format!("{value:.2} (limit {limit:.2})"),
+            number: GoalNumber::of(value, limit),
             verdict: Verdict::at_most(value, limit, 0.0),
         }
     }
@@ -70,13 +73,14 @@ impl Goal {
         Self {
             goal: goal.to_owned(),
             found: format!("{value:.2} (limit {limit:.2}, known to ± {uncertainty:.2})"),
+            number: GoalNumber::of(value, limit),
             verdict: Verdict::at_most(value, limit, uncertainty),
         }
     }
 
     /// The goal that a statement is true.
     pub fn holds(goal: &str, found: impl Into<String>, met: Met) -> Self {
-        Self { goal: goal.to_owned(), found: found.into(), verdict: met.into() }
+        Self { goal: goal.to_owned(), found: found.into(), number: None, verdict: met.into() }
     }
 
     /// With a number of this run beside what was found. In the goal's own words it would make another goal of
@@ -251,6 +255,7 @@ impl Report {
             benchmark: self.benchmark.clone(),
             goal: goal.goal.clone(),
             found: goal.found.clone(),
+            number: goal.number,
             verdict: goal.verdict,
             command: command.clone(),
             commit: self.machine.commit.clone(),

@@ -22,6 +22,14 @@ pub enum KubeletProbe {
     EachSecond,
 }
 
+/// A container of the app in a pod.
+struct AppContainer<'a> {
+    name: &'a str,
+    port: u16,
+    args: &'a [&'a str],
+    probe: KubeletProbe,
+}
+
 /// The objects that were made, by their names.
 #[derive(Clone)]
 pub struct PlainWorkload {
@@ -38,6 +46,27 @@ impl PlainWorkload {
         app_args: &[&str],
         probe: KubeletProbe,
     ) -> anyhow::Result<Self> {
+        let app = AppContainer { name: "app", port: 8080, args: app_args, probe };
+        Self::of_containers(namespace, name, &[app]).await
+    }
+
+    /// The same with a second container of the app in each pod, both without a probe: what Kubernetes alone
+    /// takes for pods of as many containers as ours have.
+    pub async fn of_two_containers(namespace: &TestNamespace, name: &str) -> anyhow::Result<Self> {
+        let containers = [("app", 8080), ("second", 8081)].map(|(name, port)| AppContainer {
+            name,
+            port,
+            args: &[],
+            probe: KubeletProbe::None,
+        });
+        Self::of_containers(namespace, name, &containers).await
+    }
+
+    async fn of_containers(
+        namespace: &TestNamespace,
+        name: &str,
+        containers: &[AppContainer<'_>],
+    ) -> anyhow::Result<Self> {
         let service = json!({
             "metadata": {"name": name},
             "spec": {"ports": [{"name": "http", "port": 80, "targetPort": 8080}], "selector": {"app": name}},
@@ -45,7 +74,7 @@ impl PlainWorkload {
         let service: Service = serde_json::from_value(service)?;
         let made = namespace.api::<Service>().create(&PostParams::default(), &service).await?;
         let ip = made.spec.and_then(|spec| spec.cluster_ip).context("a Service has an address")?;
-        let deployment: Deployment = serde_json::from_value(deployment(name, app_args, probe))?;
+        let deployment: Deployment = serde_json::from_value(deployment(name, containers))?;
         namespace.api::<Deployment>().create(&PostParams::default(), &deployment).await?;
         let address = SocketAddr::new(ip.parse::<IpAddr>()?, 80);
         Ok(Self { namespace: namespace.clone(), name: name.to_owned(), address })
@@ -91,17 +120,8 @@ impl PlainWorkload {
     }
 }
 
-fn deployment(name: &str, app_args: &[&str], probe: KubeletProbe) -> Value {
-    let args: Vec<&str> = ["--bind", "0.0.0.0"].into_iter().chain(app_args.iter().copied()).collect();
-    let asks = json!({"httpGet": {"port": 8080}, "periodSeconds": 1});
-    let app = json!({
-        "name": "app",
-        "image": "test-app:test",
-        "args": args,
-        "env": [{"name": "PORT", "value": "8080"}],
-        "ports": [{"name": "http", "containerPort": 8080}],
-        "readinessProbe": (probe == KubeletProbe::EachSecond).then_some(asks),
-    });
+fn deployment(name: &str, containers: &[AppContainer<'_>]) -> Value {
+    let containers: Vec<Value> = containers.iter().map(AppContainer::spec).collect();
     json!({
         "metadata": {"name": name},
         "spec": {
@@ -109,8 +129,23 @@ fn deployment(name: &str, app_args: &[&str], probe: KubeletProbe) -> Value {
             "selector": {"matchLabels": {"app": name}},
             "template": {
                 "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [app], "terminationGracePeriodSeconds": 2},
+                "spec": {"containers": containers, "terminationGracePeriodSeconds": 2},
             },
         },
     })
+}
+
+impl AppContainer<'_> {
+    fn spec(&self) -> Value {
+        let args: Vec<&str> = ["--bind", "0.0.0.0"].into_iter().chain(self.args.iter().copied()).collect();
+        let asks = json!({"httpGet": {"port": self.port}, "periodSeconds": 1});
+        json!({
+            "name": self.name,
+            "image": "test-app:test",
+            "args": args,
+            "env": [{"name": "PORT", "value": self.port.to_string()}],
+            "ports": [{"name": self.name, "containerPort": self.port}],
+            "readinessProbe": (self.probe == KubeletProbe::EachSecond).then_some(asks),
+        })
+    }
 }

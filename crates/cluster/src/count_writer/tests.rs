@@ -399,10 +399,10 @@ fn writes_begin_twice_at_once_and_then_apart_and_later_after_a_failure() {
         assert!(writer.begin(at(100)).is_some());
         writer.answered(WriteEnding::Written(None), at(100));
     }
-    assert!(!writer.is_at_rest(at(119)), "a third write has to wait");
+    assert!(!writer.is_at_rest(at(124)), "a third write has to wait");
     writer.want(write(4, 5));
-    assert_eq!((writer.next_deadline(), writer.begin(at(119)).is_none()), (Some(at(120)), true));
-    assert!(writer.begin(at(120)).is_some());
+    assert_eq!((writer.next_deadline(), writer.begin(at(124)).is_none()), (Some(at(125)), true));
+    assert!(writer.begin(at(125)).is_some());
     assert_eq!(writer.next_deadline(), None);
     writer.answered(WriteEnding::Failed(None), at(130));
     assert_eq!(writer.next_deadline(), Some(at(230)));

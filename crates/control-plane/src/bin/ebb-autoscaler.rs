@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 // Gives back what a burst of objects or of requests took, which the C library's allocator does not
-// (`docs/performance.md`).
+// (`cargo bench -p tests --bench memory`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

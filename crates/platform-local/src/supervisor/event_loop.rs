@@ -21,6 +21,7 @@ use super::logs::LogSink;
 use super::order_inbox::{OrderInbox, RolloutWish, SeatChange};
 use super::outbox::{PlatformStatus, PlatformTopic};
 use super::pod::StartWait;
+use super::pods_usage::PodsUsage;
 use super::process::{self, ProcessHandle, ProcessStart, ProcessWish};
 use super::rolled_back::RolledBackService;
 use super::start_usage::StartUsage;
@@ -62,6 +63,7 @@ pub(super) struct Supervisor {
     /// The pods that wait for their start.
     pub(super) starts: Starts,
     pub(super) cores: Cores,
+    pub(super) pods_usage: PodsUsage,
     /// The pods that have a process, each with the channels to its watch.
     pub(super) processes: BTreeMap<PodName, ProcessHandle>,
     /// The end of the channel of news that each new watch gets.
@@ -242,6 +244,7 @@ impl Supervisor {
             PodNews::Ended(_) => {
                 self.processes.remove(pod);
                 self.starts.note_ended(pod);
+                self.pods_usage.note_ended(pod);
             }
             PodNews::Failed(failure) => {
                 self.starts.note_ended(pod);
@@ -251,6 +254,7 @@ impl Supervisor {
             PodNews::Spawned(pid) => {
                 if let Ok(pid) = i32::try_from(*pid) {
                     self.starts.note_process(pod, pid);
+                    self.pods_usage.note_process(pod, pid);
                 }
             }
             PodNews::Message(_) => {}
@@ -304,10 +308,15 @@ impl Supervisor {
         for (pod, process) in self.starts.to_measure(now) {
             self.measure(&pod, process, now);
         }
+        let running = self.processes.len();
+        let has_room = self.starts.depend_on_cores() && self.cores.have_room(now);
         let machine = Machine {
-            has_room: self.starts.depend_on_cores() && self.cores.have_room(now),
+            has_room,
+            is_left_to_others: !has_room
+                && self.starts.may_be_paced()
+                && self.pods_usage.leave_cores_to_others(running, now),
             free_memory: self.starts.depend_on_memory().then(free_kib).flatten(),
-            running: self.processes.len(),
+            running,
             asleep: self.fleet.asleep(),
             next_look: Cores::next_look(now),
         };

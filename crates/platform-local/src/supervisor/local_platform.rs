@@ -28,6 +28,7 @@ use super::order_inbox::{
     Deletion, LocalSeat, OrderInbox, RolloutAnswer, RolloutWish, SeatArrival, SeatChange,
 };
 use super::outbox::PlatformStatus;
+use super::pods_usage::PodsUsage;
 use super::process::ProcessWish;
 use super::starts::Starts;
 use super::subscribers::Subscribers;
@@ -121,6 +122,7 @@ impl LocalPlatform {
             certified: config.certified,
             starts: Starts::of_at_most(config.max_pods),
             cores: Cores::default(),
+            pods_usage: PodsUsage::of_this_machine(),
             processes: BTreeMap::new(),
             news_in,
         };

@@ -9,7 +9,8 @@
 //!
 //! While no core is idle, what starts takes from what serves. A revision whose pods took little of the cores
 //! until they were ready grows all the same; one whose starts work for long gets a pod for each core at once,
-//! and further ones only now and then. So a start waits only for starts of ours that use the cores.
+//! and further ones only now and then. Where other programs are what keeps the cores busy, and pods hardly
+//! use them, there is no such pace. So a start waits only for pods of ours that use the cores.
 //!
 //! The first pod of an edited template takes the turn of the first start of its revision that waits, and
 //! counts as urgent: the edit may be what ends the burst, and pods of the older template are replaced soon.
@@ -109,6 +110,8 @@ enum CoreWait {
 pub(super) struct Machine {
     /// Whether a core is idle.
     pub(super) has_room: bool,
+    /// Whether pods leave the cores to other programs, which keep them busy.
+    pub(super) is_left_to_others: bool,
     /// How much memory processes could still have, in KiB; `None`: not known, so nothing waits for it.
     pub(super) free_memory: Option<u64>,
     /// How many pods have a process.
@@ -174,7 +177,13 @@ impl Starts {
     /// Whether a waiting start depends on an idle core. A wake from zero does not, and does not pay for a
     /// look at the cores.
     pub(super) fn depend_on_cores(&self) -> bool {
-        !self.under_way.is_empty() || self.waiting.keys().any(|turn| !self.is_urgent(*turn))
+        !self.under_way.is_empty() || self.may_be_paced()
+    }
+
+    /// Whether a start waits that is not among the first of its revision, so that it has a pace while no core
+    /// is idle.
+    pub(super) fn may_be_paced(&self) -> bool {
+        self.waiting.keys().any(|turn| !self.is_urgent(*turn))
     }
 
     /// Whether a waiting start depends on free memory, or is the first to show how much a pod of its revision
@@ -274,7 +283,8 @@ impl Starts {
             return false;
         }
         let is_due = || now.saturating_since(self.last_start) >= self.pace(&start.spec.owner());
-        machine.has_room || self.is_urgent(turn) || is_due()
+        // The pace is there for pods that serve; where these leave the cores to others, it protects nothing.
+        machine.has_room || machine.is_left_to_others || self.is_urgent(turn) || is_due()
     }
 
     /// Whether what is to be started, and what starts already, takes more than is free.
@@ -396,8 +406,14 @@ mod tests {
         starts.add(PodName::new(pod), Siblings { all: siblings, of_template }, Box::new(spec), NOW);
     }
 
-    const IDLE: Machine =
-        Machine { has_room: true, free_memory: None, running: 0, asleep: 0, next_look: NOW };
+    const IDLE: Machine = Machine {
+        has_room: true,
+        is_left_to_others: false,
+        free_memory: None,
+        running: 0,
+        asleep: 0,
+        next_look: NOW,
+    };
     const BUSY: Machine = Machine { has_room: false, ..IDLE };
 
     /// All that may be started now.
@@ -422,7 +438,7 @@ mod tests {
         }
         assert!(!starts.depend_on_cores(), "no start has begun, and all are urgent");
         assert_eq!(started(&mut starts, NOW), ["a", "b"]);
-        assert!(starts.depend_on_cores());
+        assert!(starts.depend_on_cores() && !starts.may_be_paced());
         assert_eq!(started(&mut starts, NOW), [""; 0]);
         starts.note_ready(&PodName::new("b"), None, NOW);
         assert_eq!(started(&mut starts, NOW), ["c"]);
@@ -512,6 +528,20 @@ mod tests {
         let paced = NOW + SLOWLY + QUICK * SHARE_OF_STARTS;
         assert_eq!(started_on(BUSY, &mut starts, paced), ["a-3"], "a tenth of the time goes to starts");
         assert_eq!(started(&mut starts, paced), ["a-4"], "a core is idle again");
+    }
+
+    #[test]
+    fn a_start_that_works_waits_for_starts_of_ours_and_not_for_other_programs() {
+        let left_to_others = Machine { is_left_to_others: true, ..BUSY };
+        let mut starts = one_core();
+        for (pod, siblings) in [("a-1", 0), ("a-2", 1), ("a-3", 2), ("a-4", 3)] {
+            add(&mut starts, pod, siblings);
+        }
+        assert_eq!(started_on(left_to_others, &mut starts, NOW), ["a-1", "a-2"], "two places for each core");
+        starts.note_ready(&PodName::new("a-1"), None, NOW + 2 * QUICK);
+        assert_eq!(started_on(BUSY, &mut starts, NOW + 2 * QUICK), [""; 0], "pods use the cores");
+        assert_eq!(started_on(left_to_others, &mut starts, NOW + 2 * QUICK), ["a-3"]);
+        assert_eq!(started_on(left_to_others, &mut starts, NOW + 2 * QUICK), [""; 0], "both places are taken");
     }
 
     #[test]

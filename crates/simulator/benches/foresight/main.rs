@@ -15,6 +15,8 @@
 //! found are kept in a file beside the program, and hold until the program changes.
 
 mod contestant;
+#[path = "../shared/figures.rs"]
+mod figures;
 mod foreseen;
 mod generated;
 mod goals;

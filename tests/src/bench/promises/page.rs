@@ -64,7 +64,7 @@ impl PromisePage {
 }
 
 fn cells(promise: &Promise) -> [String; 6] {
-    let Promise { benchmark, goal, found, verdict, command, commit, processor: _ } = promise;
+    let Promise { benchmark, goal, found, verdict, command, commit, processor: _, number: _ } = promise;
     let commit = commit.clone().unwrap_or_else(|| "unknown".to_owned());
     [
         verdict.word().to_owned(),
