@@ -137,7 +137,7 @@ impl ReportPacker {
     /// The loads are in the order of the names of their revisions, so most have numbers behind each other.
     fn push_loads(&mut self, loads: &[RevisionLoad]) {
         self.values.number(u64::try_from(loads.len()).unwrap_or(u64::MAX));
-        let mut expected = 0;
+        let mut expected = 0_u64;
         for load in loads {
             let (number, is_new) = self.number_of(load.revision.as_str());
             let has_waited = !load.oldest_wait.is_zero();
@@ -158,13 +158,16 @@ impl ReportPacker {
         self.values.low_bytes(outcome.commands, 8);
         self.values.number(outcome.decided.into());
         self.values.number(u64::try_from(outcome.counts.len()).unwrap_or(u64::MAX));
+        // What is due is done in the order of revisions, so most have numbers behind each other here, too.
+        let mut expected = 0_u64;
         for count in &outcome.counts {
             let (number, is_new) = self.number_of(&count.revision);
-            self.values.number(number);
+            self.values.difference(expected, number);
             if is_new {
                 self.values.text(&count.revision);
             }
             self.values.number(count.count.into());
+            expected = number.wrapping_add(1);
         }
     }
 

@@ -175,13 +175,15 @@ impl OpenFrame<'_> {
         let decided = self.values.number()?;
         let decided = u32::try_from(decided).map_err(|_| self.values.bad("have too many decisions"))?;
         let mut outcome = CommandOutcome { commands, decided, ..CommandOutcome::default() };
+        let mut expected = 0_u64;
         // Each has bytes of its own, so a number that is too large ends with the values.
         for _ in 0..self.values.number()? {
-            let number = self.values.number()?;
+            let number = self.values.difference(expected)?;
             let revision = self.revision(number)?;
             let count = u32::try_from(self.values.number()?);
             let count = count.map_err(|_| self.values.bad("have a count of pods beyond 32 bits"))?;
             outcome.counts.push((revision, PodCount::new(count)));
+            expected = number.wrapping_add(1);
         }
         Ok(outcome)
     }
