@@ -7,9 +7,8 @@
 //! that is a whole number of nanoseconds, or of requests, is that number; any other one is its 64 bits. So
 //! reports are read bit for bit as they were handled, and a segment is read by itself.
 //!
-//! A frame has three columns: heads (one byte for each call, and the place of each revision in an activator's
-//! second), codes (how the quantities of a load are written) and values. Alike bytes stand together there,
-//! and are compressed well.
+//! A frame has three columns: heads (a byte for each call), codes (a byte or two for each load, how its
+//! quantities are written) and values. Alike bytes stand together there, and are compressed well.
 
 mod calls;
 mod columns;

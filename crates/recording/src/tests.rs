@@ -204,7 +204,7 @@ fn a_damaged_segment_is_left_from_its_damage_on() {
 #[test]
 fn a_ring_keeps_the_newest_segments_and_is_replayed_from_its_first_keyframe_on() {
     let entries = entries(&calls());
-    let bytes_max = 200_000;
+    let bytes_max = 60_000;
     let folder = recorded(&entries, bytes_max);
     let bytes: u64 = files(&folder).iter().map(|file| fs::metadata(file).expect("a file").len()).sum();
     // A block is written whole, so the last segment may be a block longer.

@@ -42,7 +42,11 @@ impl<'a> SteadyCall<'a> {
             return None;
         };
         let is_usual = |load: &RevisionLoad| {
-            is_usual(&load.load) && load.callers.is_empty() && has_nanoseconds(load.oldest_wait)
+            let is_wait_usual = load.load.queued > 0 || load.oldest_wait.is_zero();
+            is_usual(&load.load)
+                && load.callers.is_empty()
+                && is_wait_usual
+                && has_nanoseconds(load.oldest_wait)
         };
         let loads = loads.as_slice();
         (*second <= SECOND_MAX && loads.iter().all(is_usual)).then_some(Self::ActivatorLoads {

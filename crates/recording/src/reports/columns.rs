@@ -63,6 +63,14 @@ impl<'a> ReadColumn<'a> {
         Self { name, rest: bytes }
     }
 
+    /// Refuses a column that is longer than any that is written.
+    pub(super) fn check_size(&self, bytes_max: usize) -> Result<(), FrameFault> {
+        if self.rest.len() > bytes_max {
+            return Err(self.bad(&format!("have {} bytes, more than {bytes_max}", self.rest.len())));
+        }
+        Ok(())
+    }
+
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
@@ -85,7 +93,7 @@ impl<'a> ReadColumn<'a> {
                 return Ok(number);
             }
         }
-        Err(self.bad("has a number of more than 64 bits"))
+        Err(self.bad("have a number of more than 64 bits"))
     }
 
     /// The number that is as far from this one as the column says.
@@ -103,12 +111,12 @@ impl<'a> ReadColumn<'a> {
     pub(super) fn text(&mut self) -> Result<&'a str, FrameFault> {
         let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
         let bytes = self.bytes(length)?;
-        std::str::from_utf8(bytes).map_err(|_| self.bad("has a name that is no text"))
+        std::str::from_utf8(bytes).map_err(|_| self.bad("have a name that is no text"))
     }
 
     fn bytes(&mut self, count: usize) -> Result<&'a [u8], FrameFault> {
         let Some((bytes, rest)) = self.rest.split_at_checked(count) else {
-            return Err(self.bad("ends within a report"));
+            return Err(self.bad("end within a report"));
         };
         self.rest = rest;
         Ok(bytes)
@@ -149,6 +157,14 @@ mod tests {
             column.difference(from, to);
             assert_eq!(column.size(), size, "from {from} to {to}");
         }
+    }
+
+    #[test]
+    fn a_column_that_is_too_long_is_refused() {
+        let column = ReadColumn::new("the heads of reports", &[0; 5]);
+        assert_eq!(column.check_size(5), Ok(()));
+        let fault = column.check_size(4).expect_err("it has five").to_string();
+        assert_eq!(fault, "the heads of reports have 5 bytes, more than 4");
     }
 
     #[test]

@@ -23,10 +23,10 @@ pub(super) const EXPECTED_TIME: u8 = 1 << 3;
 pub(super) const EXPECTED_LINK: u8 = 1 << 4;
 /// The second is the next one of the link.
 pub(super) const EXPECTED_SECOND: u8 = 1 << 5;
-/// The pod measured no request.
-pub(super) const ZERO_LOAD: u8 = 1 << 6;
 /// The pod told of its usage.
-pub(super) const HAS_USAGE: u8 = 1 << 7;
+pub(super) const HAS_USAGE: u8 = 1 << 6;
+/// No program writes it so far.
+pub(super) const UNKNOWN: u8 = 1 << 7;
 
 /// The usage is the one that the link told of last.
 pub(super) const SAME_USAGE: u8 = 0;
@@ -64,11 +64,8 @@ impl ReportPacker {
             }
             SteadyCall::PodLoad { link, sample, usage } => {
                 let head = POD_LOAD | outcome_bit | self.push_reporter(*link, sample.second, at);
-                let zero_bit = if sample.load.is_zero() { ZERO_LOAD } else { 0 };
-                self.heads.byte(head | zero_bit | if usage.is_some() { HAS_USAGE } else { 0 });
-                if zero_bit == 0 {
-                    load_out(&sample.load, &mut self.codes, &mut self.values);
-                }
+                self.heads.byte(head | if usage.is_some() { HAS_USAGE } else { 0 });
+                load_out(&sample.load, &mut self.codes, &mut self.values);
                 if let Some(usage) = usage {
                     self.push_usage(*link, *usage);
                 }
@@ -134,39 +131,48 @@ impl ReportPacker {
         self.values.number(u64::try_from(usage.window.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// The loads are in the order of the names of their revisions, so most have numbers behind each other.
+    /// The loads are in the order of the names of their revisions, so most have numbers behind each other:
+    /// they are written in runs of such numbers.
     fn push_loads(&mut self, loads: &[RevisionLoad]) {
-        self.values.number(u64::try_from(loads.len()).unwrap_or(u64::MAX));
+        let numbered: Vec<(u64, bool, &RevisionLoad)> = loads
+            .iter()
+            .map(|load| {
+                let (number, is_new) = self.number_of(load.revision.as_str());
+                (number, is_new, load)
+            })
+            .collect();
+        self.values.number(count(&numbered));
         let mut expected = 0_u64;
-        for load in loads {
-            let (number, is_new) = self.number_of(load.revision.as_str());
-            let has_waited = !load.oldest_wait.is_zero();
-            let place = zigzag(number.wrapping_sub(expected));
-            self.heads.number((place << 1) | u64::from(has_waited));
-            if is_new {
-                self.values.text(load.revision.as_str());
+        for run in numbered.chunk_by(|(one, ..), (next, ..)| one.wrapping_add(1) == *next) {
+            let first = run[0].0;
+            self.values.difference(expected, first);
+            self.values.number(count(run));
+            for (_, is_new, load) in run {
+                if *is_new {
+                    self.values.text(load.revision.as_str());
+                }
+                load_out(&load.load, &mut self.codes, &mut self.values);
+                if load.load.queued > 0 {
+                    self.values.number(u64::try_from(load.oldest_wait.as_nanos()).unwrap_or(u64::MAX));
+                }
             }
-            load_out(&load.load, &mut self.codes, &mut self.values);
-            if has_waited {
-                self.values.number(u64::try_from(load.oldest_wait.as_nanos()).unwrap_or(u64::MAX));
-            }
-            expected = number.wrapping_add(1);
+            expected = first.wrapping_add(count(run));
         }
     }
 
     fn push_outcome(&mut self, outcome: &OutcomeMessage) {
         self.values.low_bytes(outcome.commands, 8);
         self.values.number(outcome.decided.into());
-        self.values.number(u64::try_from(outcome.counts.len()).unwrap_or(u64::MAX));
+        self.values.number(count(&outcome.counts));
         // What is due is done in the order of revisions, so most have numbers behind each other here, too.
         let mut expected = 0_u64;
-        for count in &outcome.counts {
-            let (number, is_new) = self.number_of(&count.revision);
+        for wanted in &outcome.counts {
+            let (number, is_new) = self.number_of(&wanted.revision);
             self.values.difference(expected, number);
             if is_new {
-                self.values.text(&count.revision);
+                self.values.text(&wanted.revision);
             }
-            self.values.number(count.count.into());
+            self.values.number(wanted.count.into());
             expected = number.wrapping_add(1);
         }
     }
@@ -180,4 +186,8 @@ impl ReportPacker {
         self.numbers.insert(revision.to_owned(), number);
         (number, true)
     }
+}
+
+fn count<Item>(list: &[Item]) -> u64 {
+    u64::try_from(list.len()).unwrap_or(u64::MAX)
 }

@@ -138,7 +138,7 @@ fn calls(plans: Vec<CallPlan>) -> Vec<TimedCall> {
                 let loads = plan.loads.into_iter().map(|(number, load, wait)| RevisionLoad {
                     revision: revision(number),
                     load,
-                    oldest_wait: Duration::from_nanos(wait),
+                    oldest_wait: Duration::from_nanos(if load.queued > 0 { wait } else { 0 }),
                     callers: Vec::new(),
                 });
                 SteadyCall::ActivatorLoads { link: plan.link, second, loads: Cow::Owned(loads.collect()) }
@@ -251,8 +251,8 @@ fn a_frame_of_an_earlier_part_of_its_segment_is_missed() {
     let TimedFrame { before, at, message } = &frames[1];
     let fault = ReportUnpacker::default().unpack(message, *before, *at).expect_err("it needs the frame before");
     assert_eq!(fault.to_string(), "the heads of reports expect a link that has no follower");
-    // Its link is expected, its second and its time: a byte says all.
-    assert_eq!((message.heads.len(), message.codes.len(), message.values.len()), (1, 0, 0));
+    // Its link is expected, its second and its time: a byte says all but its load.
+    assert_eq!((message.heads.len(), message.codes.len(), message.values.len()), (1, 1, 0));
 }
 
 /// The mix of the benchmark `fleet`: a report of each link a second, a tenth of them busy, each revision

@@ -11,7 +11,7 @@ use super::loads::load_in;
 use super::memory::ReportMemory;
 use super::packing::{
     ACTIVATOR_LOADS, ADVANCE, EXPECTED_LINK, EXPECTED_SECOND, EXPECTED_TIME, HAS_OUTCOME, HAS_USAGE,
-    KIND_MASK, OTHER_USAGE, POD_LOAD, SAME_USAGE, ZERO_LOAD,
+    KIND_MASK, OTHER_USAGE, POD_LOAD, SAME_USAGE, UNKNOWN,
 };
 use crate::frame_fault::FrameFault;
 use crate::outcome::CommandOutcome;
@@ -19,8 +19,11 @@ use crate::read_frame::ReadFrame;
 use crate::wire::proto::ReportsMessage;
 use crate::wire::revision_name;
 
-/// A second of as many revisions as the longest word on a link has takes fewer heads.
-const HEADS_MAX: usize = 8 << 20;
+/// The longest word that a link takes has less of each. A call takes a head, and a load a code, so no more of
+/// them are read than these.
+const HEADS_MAX: usize = 1 << 20;
+const CODES_MAX: usize = 8 << 20;
+const VALUES_MAX: usize = 64 << 20;
 
 /// Unpacks the frames of one segment, from its first one on.
 #[derive(Clone, Debug, Default)]
@@ -45,8 +48,9 @@ impl ReportUnpacker {
             known: self,
             last: before.as_nanos(),
         };
-        if message.heads.len() > HEADS_MAX {
-            return Err(frame.heads.bad(&format!("have more than {HEADS_MAX} bytes")));
+        let columns = [(&frame.heads, HEADS_MAX), (&frame.codes, CODES_MAX), (&frame.values, VALUES_MAX)];
+        for (column, bytes_max) in columns {
+            column.check_size(bytes_max)?;
         }
         let mut calls = Vec::new();
         while !frame.heads.is_at_end() {
@@ -78,7 +82,7 @@ struct OpenFrame<'a> {
 impl OpenFrame<'_> {
     fn next_call(&mut self) -> Result<ReadFrame, FrameFault> {
         let head = self.heads.byte()?;
-        let call = match head & KIND_MASK {
+        let call = match head & (KIND_MASK | UNKNOWN) {
             ADVANCE => {
                 self.last = self.time(head, Some(self.last))?;
                 SteadyCall::Advance
@@ -93,10 +97,7 @@ impl OpenFrame<'_> {
 
     fn pod_load(&mut self, head: u8) -> Result<SteadyCall<'static>, FrameFault> {
         let (link, second) = self.reporter(head)?;
-        let mut sample = Sample { second, ..Sample::default() };
-        if head & ZERO_LOAD == 0 {
-            sample.load = load_in(&mut self.codes, &mut self.values)?;
-        }
+        let sample = Sample { second, load: load_in(&mut self.codes, &mut self.values)? };
         let usage = if head & HAS_USAGE == 0 { None } else { Some(self.usage(link)?) };
         self.known.memory.note(link, second, self.last, usage);
         Ok(SteadyCall::PodLoad { link, sample, usage })
@@ -104,25 +105,32 @@ impl OpenFrame<'_> {
 
     fn activator_loads(&mut self, head: u8) -> Result<SteadyCall<'static>, FrameFault> {
         let (link, second) = self.reporter(head)?;
-        let number = self.values.number()?;
+        let mut rest = self.values.number()?;
         let (mut loads, mut expected) = (Vec::new(), 0_u64);
-        // Each has a head, so a number that is too large ends with the heads.
-        for _ in 0..number {
-            let head = self.heads.number()?;
-            let number = expected.wrapping_add(unzigzag(head >> 1));
-            let revision = self.revision(number)?;
-            let load = load_in(&mut self.codes, &mut self.values)?;
-            let oldest_wait = if head & 1 == 0 { 0 } else { self.values.number()? };
-            loads.push(RevisionLoad {
-                revision,
-                load,
-                oldest_wait: Duration::from_nanos(oldest_wait),
-                callers: Vec::new(),
-            });
-            expected = number.wrapping_add(1);
+        while rest > 0 {
+            let first = self.values.difference(expected)?;
+            let length = self.values.number()?;
+            if length == 0 || length > rest {
+                return Err(self.values.bad(&format!("have a run of {length} loads, of which {rest} come")));
+            }
+            rest -= length;
+            expected = first.wrapping_add(length);
+            // Each has a code, so a number that is too large ends with the codes.
+            for place in 0..length {
+                loads.push(self.load_of(first.wrapping_add(place))?);
+            }
         }
         self.known.memory.note(link, second, self.last, None);
         Ok(SteadyCall::ActivatorLoads { link, second, loads: Cow::Owned(loads) })
+    }
+
+    /// The load of the revision with this number.
+    fn load_of(&mut self, number: u64) -> Result<RevisionLoad, FrameFault> {
+        let revision = self.revision(number)?;
+        let load = load_in(&mut self.codes, &mut self.values)?;
+        let oldest_wait = if load.queued > 0 { self.values.number()? } else { 0 };
+        let oldest_wait = Duration::from_nanos(oldest_wait);
+        Ok(RevisionLoad { revision, load, oldest_wait, callers: Vec::new() })
     }
 
     /// The link and the second of a report; its time is the last one then.
