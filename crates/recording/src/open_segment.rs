@@ -114,8 +114,7 @@ impl OpenSegment {
     }
 
     fn write_if_due(&mut self, at: Timestamp) -> io::Result<()> {
-        let is_due =
-            self.waiting_bytes() >= BLOCK_BYTES || at.saturating_since(self.since) >= BLOCK_AGE_MAX;
+        let is_due = self.waiting_bytes() >= BLOCK_BYTES || at.saturating_since(self.since) >= BLOCK_AGE_MAX;
         if is_due { self.write_frames() } else { Ok(()) }
     }
 

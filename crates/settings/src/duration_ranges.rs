@@ -33,7 +33,8 @@ mod tests {
             let is_accepted = |duration: Duration| {
                 let mut annotations = BTreeMap::from([(key.name.to_owned(), format_duration(duration))]);
                 if key == keys::HPA_SYNC_PERIOD {
-                    let of_class = [(keys::CLASS, Class::Hpa.name()), (keys::METRIC, "cpu"), (keys::TARGET, "70")];
+                    let of_class =
+                        [(keys::CLASS, Class::Hpa.name()), (keys::METRIC, "cpu"), (keys::TARGET, "70")];
                     annotations.extend(of_class.map(|(key, text)| (key.name.to_owned(), text.to_owned())));
                 }
                 RevisionSettings::read(&annotations, &ClusterConfig::default(), None).is_ok()

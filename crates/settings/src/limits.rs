@@ -76,10 +76,8 @@ pub(super) const WINDOW: Limit<Duration> = Limit {
     allows: |window| WINDOW_RANGE.contains(window) && is_whole(*window),
 };
 /// Kubernetes' autoscaler looks every 15 s; oftener than once a second nothing new is known.
-pub(super) const SYNC_PERIOD: Limit<Duration> = Limit {
-    words: "a duration from 1s to 1h",
-    allows: |period| SYNC_PERIOD_RANGE.contains(period),
-};
+pub(super) const SYNC_PERIOD: Limit<Duration> =
+    Limit { words: "a duration from 1s to 1h", allows: |period| SYNC_PERIOD_RANGE.contains(period) };
 pub(super) const TOLERANCE: Limit<f64> =
     Limit { words: "a number of at least 0", allows: |tolerance| *tolerance >= 0.0 };
 pub(super) const DELAY: Limit<Duration> = Limit {

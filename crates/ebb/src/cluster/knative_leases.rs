@@ -20,8 +20,8 @@ pub(crate) fn held(leases: &[Lease]) -> BTreeMap<&str, &str> {
     held.collect()
 }
 
-/// The Leases of buckets that have run out: their holders died, or do not reach the cluster any more. `now` is
-/// the time since 1970.
+/// The Leases of buckets that have run out: their holders died, or do not reach the cluster any more. `now`
+/// is the time since 1970.
 pub(crate) fn run_out(leases: &[Lease], now: Duration) -> BTreeSet<&str> {
     named(leases).filter(|(_, lease)| has_run_out(lease, now) == Some(true)).map(|(name, _)| name).collect()
 }

@@ -72,10 +72,7 @@ impl<'n> OpenLoad<'n> {
 }
 
 /// Hands out the lines of a file, unpacked, one by one.
-fn each_line(
-    written: &str,
-    mut take: impl FnMut(&str) -> Result<(), String>,
-) -> Result<(), String> {
+fn each_line(written: &str, mut take: impl FnMut(&str) -> Result<(), String>) -> Result<(), String> {
     let (name, _) = name_and_function(written);
     let told = |error: io::Error| format!("{name}: {error}");
     let mut text = open(name).map_err(told)?;

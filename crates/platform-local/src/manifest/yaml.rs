@@ -91,8 +91,8 @@ fn number_at(place: TextPlace, lines: &mut TextLines<'_>) -> Option<Box<str>> {
     begins.starts_with(|letter: char| letter.is_ascii_digit()).then(|| word.into())
 }
 
-/// The lines of a text, with the place that was looked up last. Numbers come in the order of the text, so that
-/// a long line, such as JSON without breaks, is gone through once.
+/// The lines of a text, with the place that was looked up last. Numbers come in the order of the text, so
+/// that a long line, such as JSON without breaks, is gone through once.
 #[derive(Debug)]
 struct TextLines<'t> {
     lines: Vec<&'t str>,

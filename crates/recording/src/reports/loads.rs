@@ -89,10 +89,7 @@ pub(super) fn load_in(codes: &mut ReadColumn<'_>, values: &mut ReadColumn<'_>) -
     Ok(load)
 }
 
-fn quantities_in(
-    code: u8,
-    values: &mut ReadColumn<'_>,
-) -> Result<(Concurrency, RequestRate), FrameFault> {
+fn quantities_in(code: u8, values: &mut ReadColumn<'_>) -> Result<(Concurrency, RequestRate), FrameFault> {
     let concurrency = concurrency_in(code & CONCURRENCY_MASK, values)?;
     let rate = rate_in(code >> RATE_SHIFT, values)?;
     Ok((checked(concurrency, Concurrency::new, values)?, checked(rate, RequestRate::new, values)?))

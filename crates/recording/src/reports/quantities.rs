@@ -72,8 +72,8 @@ fn raw_in(values: &mut ReadColumn<'_>) -> Result<f64, FrameFault> {
     Ok(f64::from_bits(values.low_bytes(8)?))
 }
 
-/// The nanoseconds of a concurrency and its distance from them; `None` where it is too far from a whole number
-/// of them.
+/// The nanoseconds of a concurrency and its distance from them; `None` where it is too far from a whole
+/// number of them.
 fn scaled(value: f64) -> Option<u64> {
     let nanoseconds = whole((value * 1e9).round()).filter(|&nanoseconds| nanoseconds < NANOSECONDS_MAX)?;
     let distance = zigzag(value.to_bits().wrapping_sub(of_nanoseconds(nanoseconds).to_bits()));
@@ -84,7 +84,10 @@ fn of_nanoseconds(nanoseconds: u64) -> f64 {
     as_double(nanoseconds) / 1e9
 }
 
-#[expect(clippy::cast_precision_loss, reason = "what is written is below 2⁵³, and what is read is any number")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "what is written is below 2⁵³, and what is read is any number"
+)]
 fn as_double(number: u64) -> f64 {
     number as f64
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use prost::Message as _;
 use proptest::prelude::*;
+use prost::Message as _;
 use vocabulary::{
     Concurrency, Load, MilliValue, PodCount, RequestRate, ResourceUsage, RevisionLoad, RevisionName, Sample,
     Timestamp,
@@ -54,7 +54,7 @@ fn revision(number: u8) -> RevisionName {
 /// Numbers of requests, sums of times, and any numbers at all.
 fn quantity() -> impl Strategy<Value = f64> {
     prop_oneof![
-        Just(0.0),
+        Just(0.0_f64),
         (0..300_u32).prop_map(f64::from),
         any::<u32>().prop_map(|held| f64::from(held) / 1e9),
         (any::<u32>(), any::<u32>()).prop_map(|(one, two)| f64::from(one) / 1e9 + f64::from(two) / 1e9),
@@ -63,7 +63,7 @@ fn quantity() -> impl Strategy<Value = f64> {
 }
 
 fn load() -> impl Strategy<Value = Load> {
-    let queued = prop_oneof![3 => Just(0), 1 => any::<u32>()];
+    let queued = prop_oneof![3 => Just(0_u32), 1 => any::<u32>()];
     let parts = (quantity(), quantity(), quantity(), quantity(), queued, 0..4_u8);
     parts.prop_map(|(held, rate, proxied_held, proxied_rate, queued, form)| {
         let (concurrency, request_rate) = (Concurrency::clamped(held), RequestRate::clamped(rate));
@@ -99,11 +99,10 @@ fn outcome() -> impl Strategy<Value = CommandOutcome> {
 
 fn plan() -> impl Strategy<Value = CallPlan> {
     let skipped = prop_oneof![4 => Just(0_u64), 1 => 0..1_000_u64];
-    let wait = prop_oneof![2 => Just(0), 1 => any::<u64>()];
+    let wait = prop_oneof![2 => Just(0_u64), 1 => any::<u64>()];
     let loads = prop::collection::vec((0..6_u8, load(), wait), 0..5);
     let after = prop::option::of(any::<u32>());
-    let parts =
-        ((0..3_u8, 0..4_u64, skipped), after, load(), prop::option::of(usage()), loads, outcome());
+    let parts = ((0..3_u8, 0..4_u64, skipped), after, load(), prop::option::of(usage()), loads, outcome());
     parts.prop_map(|((kind, link, skipped_seconds), after, load, usage, loads, outcome)| CallPlan {
         kind,
         link,
@@ -249,7 +248,8 @@ fn a_frame_of_an_earlier_part_of_its_segment_is_missed() {
     };
     let frames = packed(&[call(1), call(2), call(3)], 2);
     let TimedFrame { before, at, message } = &frames[1];
-    let fault = ReportUnpacker::default().unpack(message, *before, *at).expect_err("it needs the frame before");
+    let fault =
+        ReportUnpacker::default().unpack(message, *before, *at).expect_err("it needs the frame before");
     assert_eq!(fault.to_string(), "the heads of reports expect a link that has no follower");
     // Its link is expected, its second and its time: a byte says all but its load.
     assert_eq!((message.heads.len(), message.codes.len(), message.values.len()), (1, 1, 0));

@@ -21,11 +21,7 @@ fn is_load(event: &ControlEvent) -> bool {
 fn reports() -> Vec<RecordEntry> {
     let service = |number: u32| ServiceScenario {
         service_time: TimeDistribution::parse("120ms,p99=800ms").expect("a time"),
-        ..service(
-            &format!("app-{number}"),
-            "constant,rate=2rps",
-            &[("autoscaling.knative.dev/target", "10")],
-        )
+        ..service(&format!("app-{number}"), "constant,rate=2rps", &[("autoscaling.knative.dev/target", "10")])
     };
     let scenario = Scenario {
         cluster: Arc::new(ClusterConfig::default()),
