@@ -255,6 +255,53 @@ fn a_frame_of_an_earlier_part_of_its_segment_is_missed() {
     assert_eq!((message.heads.len(), message.codes.len(), message.values.len()), (1, 1, 0));
 }
 
+/// Records of today are read by every later program: these bytes mean these calls for ever.
+#[test]
+fn the_form_of_a_frame_is_a_promise() {
+    let times = [1_000, 1_064, 1_064, 1_064, 1_000_001_064].map(Timestamp::from_nanos);
+    let name = RevisionName::parse("default/service/a").expect("three parts");
+    let held = Concurrency::clamped(0.25);
+    let asked = RequestRate::clamped(2.0);
+    let load = Load {
+        concurrency: held,
+        proxied_concurrency: held,
+        request_rate: asked,
+        proxied_request_rate: asked,
+        queued: 0,
+    };
+    let waiting = RevisionLoad {
+        revision: name.clone(),
+        load: Load { queued: 1, ..Load::default() },
+        oldest_wait: Duration::from_nanos(3),
+        callers: Vec::new(),
+    };
+    let decided = CommandOutcome {
+        commands: 1,
+        decided: 1,
+        counts: vec![(name, PodCount::new(3))],
+        ..CommandOutcome::default()
+    };
+    let nothing = CommandOutcome::default();
+    let idle = Sample { second: 6, load: Load::default() };
+    let calls = [
+        (SteadyCall::PodLoad { link: 7, sample: Sample { second: 5, load }, usage: None }, nothing.clone()),
+        (SteadyCall::Advance, decided),
+        (SteadyCall::ActivatorLoads { link: 8, second: 9, loads: vec![waiting].into() }, nothing.clone()),
+        (SteadyCall::PodLoad { link: 7, sample: idle, usage: None }, nothing),
+    ];
+    let timed = calls.into_iter().zip(times.windows(2));
+    let timed =
+        timed.map(|((call, outcome), times)| TimedCall { before: times[0], at: times[1], call, outcome });
+    let frames = packed(&timed.collect::<Vec<_>>(), 4);
+    let [TimedFrame { message, .. }] = frames.as_slice() else { panic!("four calls are one frame") };
+    assert_eq!(message.heads, [0x01, 0x0c, 0x02, 0x29]);
+    assert_eq!(message.codes, [0x4c, 0x10, 0x00]);
+    let of_pod: [u8; 8] = [0x0e, 0x05, 0x80, 0x01, 0x00, 0x94, 0x35, 0x77];
+    let of_outcome = [&[1_u8, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 17][..], b"default/service/a", &[3]].concat();
+    let of_activator: [u8; 8] = [2, 9, 0, 1, 0, 1, 1, 3];
+    assert_eq!(message.values, [&of_pod[..], &of_outcome[..], &of_activator[..], &[1][..]].concat());
+}
+
 /// The mix of the benchmark `fleet`: a report of each link a second, a tenth of them busy, each revision
 /// decided every other second, and times and loads as noisy as on a real machine.
 #[test]
