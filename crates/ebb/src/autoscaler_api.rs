@@ -9,11 +9,12 @@ use autoscaler::api_types::{LedgerList, LedgerRange, OwnersAnswer, RevisionList}
 use bytes::Bytes;
 use http::Method;
 use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
 
 use crate::cli::{AutoscalerArguments, AutoscalerPlace};
 use crate::client::UpClient;
-use crate::cluster::Cluster;
 use crate::cluster::problem::ProblemSubject;
+use crate::cluster::{Cluster, OwnersPlace};
 use crate::output;
 
 /// Where `ebb up` has its API, unless it was told otherwise.
@@ -29,9 +30,15 @@ pub(crate) enum AutoscalerApi {
 pub(crate) struct ClusterView {
     cluster: Cluster,
     is_whole: bool,
+    /// Found at the first question to a named autoscaler, and the same for all others.
+    place: OnceCell<OwnersPlace>,
 }
 
 impl ClusterView {
+    fn new(cluster: Cluster, is_whole: bool) -> Self {
+        Self { cluster, is_whole, place: OnceCell::new() }
+    }
+
     /// The cluster itself, for more than one question.
     pub(crate) fn into_cluster(self) -> Cluster {
         self.cluster
@@ -60,7 +67,7 @@ impl AutoscalerApi {
                         "nothing answers at {ON_THIS_MACHINE}, so this is the cluster of context {context}"
                     ));
                 }
-                Ok(Self::Of(Box::new(ClusterView { cluster, is_whole })))
+                Ok(Self::Of(Box::new(ClusterView::new(cluster, is_whole))))
             }
         }
     }
@@ -77,7 +84,10 @@ impl AutoscalerApi {
     pub(crate) async fn bytes_from(&self, autoscaler: &str, path: &str) -> anyhow::Result<Bytes> {
         match self {
             Self::At(api) => api.ask(Method::GET, path).await,
-            Self::Of(view) => view.cluster.bytes_from(autoscaler, path).await,
+            Self::Of(view) => {
+                let place = view.place.get_or_try_init(|| view.cluster.owners_place()).await?;
+                view.cluster.bytes_from(place, autoscaler, path).await
+            }
         }
     }
 
@@ -114,4 +124,59 @@ impl AutoscalerApi {
 /// Whether nothing listens here and a cluster is known.
 async fn is_cluster_meant() -> bool {
     Cluster::is_known() && TcpStream::connect(ON_THIS_MACHINE).await.is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::{Request, Response, StatusCode};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A cluster whose one bucket has an owner that no port-forward reaches; how often its Lease was read.
+    fn cluster() -> (Cluster, Arc<AtomicUsize>) {
+        let looks = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&looks);
+        let answers = tower::service_fn(move |request: Request<Body>| {
+            let is_lease = request.uri().path().contains("/leases/");
+            let mut response = Response::new(Body::empty());
+            if is_lease {
+                counted.fetch_add(1, Ordering::Relaxed);
+                let lease = json!({
+                    "apiVersion": "coordination.k8s.io/v1",
+                    "kind": "Lease",
+                    "metadata": {"name": "autoscaler"},
+                    "spec": {"holderIdentity": "autoscaler-1"},
+                });
+                *response.body_mut() = Body::from(lease.to_string().into_bytes());
+            } else {
+                *response.status_mut() = StatusCode::NOT_FOUND;
+            }
+            std::future::ready(Ok::<_, Infallible>(response))
+        });
+        let cluster = Cluster {
+            client: kube::Client::new(answers, "default"),
+            namespace: "default".to_owned(),
+            system: "ebb-system".to_owned(),
+            context: "test".to_owned(),
+        };
+        (cluster, looks)
+    }
+
+    #[tokio::test]
+    async fn owners_are_looked_up_once_for_all_parts_of_a_record() {
+        let (cluster, looks) = cluster();
+        let api = AutoscalerApi::Of(Box::new(ClusterView::new(cluster, true)));
+        for from in [0, 100, 200] {
+            let path = format!("/v1/record/autoscaler-1/1?from={from}");
+            let error = api.bytes_from("autoscaler-1", &path).await.expect_err("nothing is forwarded");
+            assert!(error.to_string().contains("no port-forward to ebb-system/autoscaler-1"), "{error:#}");
+        }
+        assert_eq!(looks.load(Ordering::Relaxed), 1);
+    }
 }

@@ -15,6 +15,8 @@ use kube::{Api, Client, Config, Resource};
 
 use crate::cli::ClusterOptions;
 
+pub(crate) use owner::OwnersPlace;
+
 /// A cluster, and where in it a person works.
 pub(crate) struct Cluster {
     pub(crate) client: Client,

@@ -79,6 +79,10 @@ pub(crate) fn content_in(
         Some(FrameBody::Header(header)) => return Ok(FrameContent::Header(Box::new((*header).try_into()?))),
         Some(FrameBody::Keyframe(keyframe)) => return Ok(FrameContent::Keyframe(Box::new(keyframe))),
         Some(FrameBody::Advanced(NothingMessage {})) => return Ok(FrameContent::Advance),
+        Some(FrameBody::Reports(_)) => {
+            let problem = "stands outside of the segment that has its names".to_owned();
+            return Err(FrameFault::BadValue { field: "a frame of reports", problem });
+        }
         Some(FrameBody::Fact(fact)) => ControlEvent::Platform(fact_in(*fact, settings)?),
         Some(FrameBody::PodSpoke(spoken)) => {
             ControlEvent::PodSpoke { link: LinkId(spoken.link), word: word_in::<PodWord>(&spoken.word)? }

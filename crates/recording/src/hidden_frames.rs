@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use link::Message;
 use orchestration::ControlCommand;
-use vocabulary::{ActivatorWord, AdoptedConnections, PeerList, PodWord};
+use vocabulary::{ActivatorWord, AdoptedConnections, PeerList, PodWord, RevisionLoad};
 
 use crate::frames::{word_in, word_out};
 use crate::hidden_names::HiddenNames;
@@ -70,7 +70,17 @@ impl FrameHiding {
             }
             FrameBody::Header(header) => self.hide_text(&mut header.owner),
             FrameBody::Keyframe(keyframe) => self.hide_keyframe(keyframe),
-            FrameBody::WallClock(_) | FrameBody::Advanced(_) | FrameBody::ZoneRead(_) => {}
+            // Reports are hidden before they are packed.
+            FrameBody::WallClock(_)
+            | FrameBody::Advanced(_)
+            | FrameBody::ZoneRead(_)
+            | FrameBody::Reports(_) => {}
+        }
+    }
+
+    pub(crate) fn hide_loads(&mut self, loads: &mut [RevisionLoad]) {
+        for load in loads {
+            load.revision = self.names.revision_name(&load.revision);
         }
     }
 
@@ -153,9 +163,7 @@ impl FrameHiding {
         match word {
             ActivatorWord::Hello(hello) => {
                 hello.activator = self.names.replica(&hello.activator);
-                for load in hello.history.iter_mut().flat_map(|(_, loads)| loads) {
-                    load.revision = self.names.revision_name(&load.revision);
-                }
+                hello.history.iter_mut().for_each(|(_, loads)| self.hide_loads(loads));
                 for (revision, _) in &mut hello.present {
                     *revision = self.names.revision_name(revision);
                 }
@@ -163,11 +171,7 @@ impl FrameHiding {
                     *revision = self.names.revision_name(revision);
                 }
             }
-            ActivatorWord::Loads { loads, .. } => {
-                for load in loads {
-                    load.revision = self.names.revision_name(&load.revision);
-                }
-            }
+            ActivatorWord::Loads { loads, .. } => self.hide_loads(loads),
             ActivatorWord::Present { revision, .. }
             | ActivatorWord::Acknowledged { revision, .. }
             | ActivatorWord::Emptied { revision } => *revision = self.names.revision_name(revision),

@@ -90,6 +90,8 @@ enum AppendFault {
 pub struct HistoryFolder {
     path: PathBuf,
     present: Option<DayFile>,
+    /// Lines of what is lost, until a call that succeeds has told them.
+    untold: Vec<String>,
     /// Held as long as this value lives.
     _lock: File,
 }
@@ -117,7 +119,7 @@ impl HistoryFolder {
             .mode(FILE_MODE)
             .open(path.join(LOCK))?;
         lock.try_lock()?;
-        Ok(Self { path: path.to_owned(), present: None, _lock: lock })
+        Ok(Self { path: path.to_owned(), present: None, untold: Vec::new(), _lock: lock })
     }
 
     /// Reads what stands here. What cannot be read of a file is told, and an older file counts for revisions
@@ -136,10 +138,12 @@ impl HistoryFolder {
     /// whole nothing remains. The first time, at the beginning of a day, when the file has grown large, and
     /// after a block that could not be cut off, it is written anew with all that stands here, without
     /// revisions that were removed long ago. Returns what of that could not be read and is lost, one line
-    /// each.
+    /// each, also of a call before that failed.
     pub fn append(&mut self, histories: &[StoredHistory], second: u64) -> io::Result<Vec<String>> {
         let is_due = self.present.as_ref().is_none_or(|file| file.is_to_be_renewed(second));
-        let lost = if is_due { self.renew(second)? } else { Vec::new() };
+        if is_due {
+            self.renew(second)?;
+        }
         if let Some(file) = self.present.as_mut().filter(|_| !histories.is_empty()) {
             match file.append(&block_of(&json(histories)?)) {
                 Ok(()) => {}
@@ -150,7 +154,7 @@ impl HistoryFolder {
                 }
             }
         }
-        Ok(lost)
+        Ok(std::mem::take(&mut self.untold))
     }
 
     /// The files by their days, the newest first.
@@ -165,8 +169,8 @@ impl HistoryFolder {
         Ok(files)
     }
 
-    /// Begins the file of this day with all that stands here; returns what of it could not be read.
-    fn renew(&mut self, second: u64) -> io::Result<Vec<String>> {
+    /// Begins the file of this day with all that stands here. What of it could not be read is to be told.
+    fn renew(&mut self, second: u64) -> io::Result<()> {
         let day = second / DAY_SECONDS;
         let oldest = second.saturating_sub(FORGOTTEN_AFTER);
         let mut bytes = MAGIC.to_vec();
@@ -186,8 +190,9 @@ impl HistoryFolder {
         }
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.present = Some(DayFile { file: written?, day, first_bytes: length, bytes: length });
-        self.forget_old_files(day)?;
-        Ok(faults)
+        // The new file has nothing of them, so whatever fails from here on, they are not found again.
+        self.untold.extend(faults);
+        self.forget_old_files(day)
     }
 
     /// Keeps the file of this day and the newest other one. A clock that was wrong left files of days to

@@ -6,29 +6,19 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use prost::Message as _;
-use vocabulary::Timestamp;
-
-use crate::block::{BlockFault, begins_as_segment, next_block};
+use crate::block::BlockFault;
 use crate::frame_fault::FrameFault;
 use crate::frames::{FrameContent, content_in, outcome_in};
 use crate::header::{SegmentHeader, SegmentStart};
 use crate::outcome::CommandOutcome;
+use crate::read_frame::ReadFrame;
+use crate::read_segment::{ReadSegment, SegmentFault, SegmentMessage};
 use crate::rereading::{SettingsChanges, SettingsRereader};
 use crate::segment_files::{SegmentFile, segments_of};
-use crate::wire::proto::FrameMessage;
-
-/// A frame with the time at which it was written.
-#[derive(Clone, Debug)]
-pub(crate) struct ReadFrame {
-    pub(crate) at: Timestamp,
-    pub(crate) content: FrameContent,
-    pub(crate) outcome: CommandOutcome,
-}
+use crate::wire::proto::FrameBody;
 
 /// The next part of a record.
 #[derive(Debug)]
@@ -64,18 +54,8 @@ pub struct RecordReader {
     has_changes: bool,
     /// Gaps that were found on the way to the present segment.
     gaps: VecDeque<RecordGap>,
-}
-
-#[derive(Debug)]
-struct ReadSegment {
-    path: PathBuf,
-    file: BufReader<File>,
-    header: SegmentHeader,
-    at: Timestamp,
-    frames: Vec<u8>,
-    /// How many bytes of the block are read.
-    read: usize,
-    has_said_header: bool,
+    /// The calls that come next: a frame of reports has many.
+    frames: VecDeque<ReadFrame>,
 }
 
 #[derive(Debug)]
@@ -106,6 +86,7 @@ impl RecordReader {
             has_changes: !changes.is_empty(),
             settings: SettingsRereader::new(changes),
             gaps: VecDeque::new(),
+            frames: VecDeque::new(),
         })
     }
 
@@ -140,6 +121,9 @@ impl RecordReader {
             if let Some(gap) = self.gaps.pop_front() {
                 return Ok(Some(RecordPart::Gap(gap)));
             }
+            if let Some(frame) = self.frames.pop_front() {
+                return Ok(Some(RecordPart::Frame(Box::new(frame))));
+            }
             let Some(segment) = &mut self.segment else {
                 if self.open_next() {
                     continue;
@@ -154,7 +138,7 @@ impl RecordReader {
             }
             match segment.next_message() {
                 Ok(Some(message)) => match self.read(message) {
-                    Ok(frame) => return Ok(Some(RecordPart::Frame(Box::new(frame)))),
+                    Ok(()) => {}
                     Err(fault) if self.has_changes && is_refusal(&fault) => return Err(fault),
                     Err(fault) => self.give_segment_up(&fault.to_string()),
                 },
@@ -169,10 +153,19 @@ impl RecordReader {
         }
     }
 
-    fn read(&mut self, message: FrameMessage) -> Result<ReadFrame, FrameFault> {
-        let at = self.segment.as_ref().map(|segment| segment.at).unwrap_or_default();
-        let content = content_in(message.body, &mut self.settings)?;
-        Ok(ReadFrame { at, content, outcome: outcome_in(message.outcome)? })
+    /// Reads a message into the frames that come next.
+    fn read(&mut self, message: SegmentMessage) -> Result<(), FrameFault> {
+        let SegmentMessage { before, at, frame } = message;
+        match (frame.body, &mut self.segment) {
+            (Some(FrameBody::Reports(reports)), Some(segment)) => {
+                self.frames.extend(segment.reports.unpack(&reports, before, at)?);
+            }
+            (body, _) => {
+                let content = content_in(body, &mut self.settings)?;
+                self.frames.push_back(ReadFrame { at, content, outcome: outcome_in(frame.outcome)? });
+            }
+        }
+        Ok(())
     }
 
     fn give_segment_up(&mut self, problem: &str) {
@@ -248,57 +241,6 @@ impl RecordReader {
 }
 
 const CUT_OFF: &str = "the file ends within a block; what is whole before that is read";
-
-/// Why the next frame of a segment cannot be read.
-enum SegmentFault {
-    Block(BlockFault),
-    Frame(FrameFault),
-}
-
-impl ReadSegment {
-    /// Opens a file and reads its header.
-    fn open(file: &SegmentFile) -> Result<Self, BlockFault> {
-        let opened = File::open(&file.path).map_err(BlockFault::Unreadable)?;
-        let mut reader = BufReader::new(opened);
-        if !begins_as_segment(&mut reader)? {
-            return Err(BlockFault::Damaged);
-        }
-        let frames = next_block(&mut reader)?.ok_or(BlockFault::CutOff)?;
-        let (first, read) = message_at(&frames, 0).map_err(|_| BlockFault::Damaged)?;
-        let content = content_in(first.body, &mut SettingsRereader::default());
-        let Ok(FrameContent::Header(header)) = content else { return Err(BlockFault::Damaged) };
-        Ok(Self {
-            path: file.path.clone(),
-            file: reader,
-            at: header.at,
-            header: *header,
-            frames,
-            read,
-            has_said_header: false,
-        })
-    }
-
-    fn next_message(&mut self) -> Result<Option<FrameMessage>, SegmentFault> {
-        while self.read >= self.frames.len() {
-            let next = next_block(&mut self.file).map_err(SegmentFault::Block)?;
-            let Some(frames) = next else { return Ok(None) };
-            (self.frames, self.read) = (frames, 0);
-        }
-        let (message, read) = message_at(&self.frames, self.read).map_err(SegmentFault::Frame)?;
-        self.read = read;
-        let at = i128::from(self.at.as_nanos()) + i128::from(message.after);
-        self.at = Timestamp::from_nanos(u64::try_from(at.max(0)).unwrap_or(u64::MAX));
-        Ok(Some(message))
-    }
-}
-
-/// The message at a place of a block, and the place behind it.
-fn message_at(frames: &[u8], place: usize) -> Result<(FrameMessage, usize), FrameFault> {
-    let mut rest = &frames[place..];
-    let message = FrameMessage::decode_length_delimited(&mut rest)
-        .map_err(|error| FrameFault::Malformed(error.to_string()))?;
-    Ok((message, frames.len() - rest.len()))
-}
 
 fn is_refusal(fault: &FrameFault) -> bool {
     match fault {

@@ -5,17 +5,14 @@
 //! segments go when there are too many bytes. What cannot be written is given up with its segment; the next
 //! segment begins with a keyframe, and the record is whole again from there on.
 
-use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use orchestration::OrchestratorSettings;
-use prost::Message as _;
 use vocabulary::{ReplicaName, Timestamp};
 
-use crate::block::{MAGIC, block_of};
 use crate::entry::RecordEntry;
 use crate::frames::{input_out, outcome_out};
 use crate::header::{SegmentHeader, SegmentStart};
@@ -24,10 +21,12 @@ use crate::hidden_names::{HiddenNames, RecordedNames};
 use crate::keyframe::keyframe_out;
 use crate::keyframe_histories::{KeyframeHistories, histories_out};
 use crate::known_world::KnownWorld;
+use crate::open_segment::OpenSegment;
 use crate::outcome::CommandOutcome;
+use crate::reports::SteadyCall;
 use crate::secrets::SecretHasher;
 use crate::segment_files::{create_segment, make_room};
-use crate::wire::proto::{FrameBody, FrameMessage};
+use crate::wire::proto::{FrameBody, OutcomeMessage};
 
 /// How often a keyframe is written, at which a replay can begin.
 const KEYFRAME_EVERY: Duration = Duration::from_secs(600);
@@ -35,10 +34,6 @@ const KEYFRAME_EVERY: Duration = Duration::from_secs(600);
 const SEGMENT_BYTES_MAX: u64 = 16 << 20;
 /// So many segments at least are in a record, so that removing one leaves most of it.
 const SEGMENTS_MIN: u64 = 4;
-/// Frames of so many bytes are a block.
-const BLOCK_BYTES: usize = 64 << 10;
-/// A process that is killed loses so much at most.
-const BLOCK_AGE_MAX: Duration = Duration::from_secs(1);
 /// A disk that was full is tried again after so long.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -100,19 +95,6 @@ enum RecordBasis {
     WholeRecord,
     /// Entries before it are missing.
     Gap,
-}
-
-#[derive(Debug)]
-struct OpenSegment {
-    file: File,
-    written: u64,
-    /// The time of the last frame.
-    last: Timestamp,
-    /// Frames that are not written yet, and since when there are some.
-    frames: Vec<u8>,
-    /// How many frames that is.
-    waiting: u64,
-    since: Timestamp,
 }
 
 impl RecordWriter {
@@ -184,7 +166,7 @@ impl RecordWriter {
     /// Writes the frames that wait for more of them.
     pub fn flush(&mut self) -> Result<(), RecordLoss> {
         let Some(segment) = &mut self.segment else { return Ok(()) };
-        let at = segment.last;
+        let at = segment.last();
         segment
             .write_frames()
             .map_err(|error| RecordLoss { dropped: self.give_up(at).max(1), cause: Some(error) })
@@ -197,25 +179,41 @@ impl RecordWriter {
         if fate? == EntryFate::GivenUp {
             return Ok(EntryFate::GivenUp);
         }
-        let mut body = input_out(&entry.input, &self.secrets);
         let mut outcome = outcome_out(&CommandOutcome::of(&entry.commands));
-        if let Some(hiding) = &mut self.hiding {
-            hiding.hide(&mut body);
-            if let Some(outcome) = &mut outcome {
-                hiding.hide_outcome(outcome);
-            }
+        if let (Some(hiding), Some(outcome)) = (&mut self.hiding, &mut outcome) {
+            hiding.hide_outcome(outcome);
         }
-        if let Some(segment) = &mut self.segment {
-            segment.push(entry.at, body, outcome)?;
+        match SteadyCall::of(&entry.input).filter(|_| outcome.as_ref().is_none_or(SteadyCall::takes)) {
+            Some(call) => self.write_call(entry.at, call, outcome.as_ref())?,
+            None => self.write_frame(entry, outcome)?,
         }
         Ok(EntryFate::Recorded)
+    }
+
+    /// Writes a call into the frame of reports, with other ones.
+    fn write_call(
+        &mut self,
+        at: Timestamp,
+        mut call: SteadyCall<'_>,
+        outcome: Option<&OutcomeMessage>,
+    ) -> io::Result<()> {
+        if let (Some(hiding), SteadyCall::ActivatorLoads { loads, .. }) = (&mut self.hiding, &mut call) {
+            hiding.hide_loads(loads.to_mut());
+        }
+        self.segment.as_mut().map_or(Ok(()), |segment| segment.push_call(at, &call, outcome))
+    }
+
+    fn write_frame(&mut self, entry: &RecordEntry, outcome: Option<OutcomeMessage>) -> io::Result<()> {
+        let mut body = input_out(&entry.input, &self.secrets);
+        self.hiding.iter_mut().for_each(|hiding| hiding.hide(&mut body));
+        self.segment.as_mut().map_or(Ok(()), |segment| segment.push(entry.at, body, outcome))
     }
 
     /// Sees to it that there is a segment for an entry of that time, unless it is too early to try again.
     fn open_for(&mut self, now: Timestamp) -> io::Result<EntryFate> {
         if self.segment.as_ref().is_some_and(|segment| self.is_over(segment, now)) {
             self.flush_segment()?;
-            let ended = self.segment.take().map_or(0, |segment| segment.written);
+            let ended = self.segment.take().map_or(0, |segment| segment.bytes());
             self.since_keyframe = self.since_keyframe.saturating_add(ended);
         }
         if self.segment.is_none() {
@@ -228,8 +226,7 @@ impl RecordWriter {
     }
 
     fn is_over(&self, segment: &OpenSegment, now: Timestamp) -> bool {
-        let waiting = u64::try_from(segment.frames.len()).unwrap_or(u64::MAX);
-        segment.written.saturating_add(waiting) >= self.segment_bytes_max()
+        segment.bytes() >= self.segment_bytes_max()
             || now.saturating_since(self.keyframe_at) >= KEYFRAME_EVERY
     }
 
@@ -245,7 +242,7 @@ impl RecordWriter {
     fn begin(&mut self, now: Timestamp) -> io::Result<OpenSegment> {
         let folder = &self.settings.folder;
         make_room(folder, self.segment_bytes_max(), self.settings.bytes_max)?;
-        let (named, mut file) = create_segment(folder)?;
+        let (named, file) = create_segment(folder)?;
         let is_due = now.saturating_since(self.keyframe_at) >= KEYFRAME_EVERY
             || self.since_keyframe >= self.settings.bytes_max / SEGMENTS_MIN;
         let start = match self.basis {
@@ -254,10 +251,7 @@ impl RecordWriter {
             RecordBasis::WholeRecord => SegmentStart::Continued,
             RecordBasis::Gap => SegmentStart::KeyframeAfterGap,
         };
-        file.write_all(&MAGIC)?;
-        let written = u64::try_from(MAGIC.len()).unwrap_or_default();
-        let mut segment =
-            OpenSegment { file, written, last: now, frames: Vec::new(), waiting: 0, since: now };
+        let mut segment = OpenSegment::begin(file, now)?;
         let header = SegmentHeader {
             number: named.number,
             life: self.life,
@@ -290,7 +284,7 @@ impl RecordWriter {
 
     /// Returns how many frames were not written yet.
     fn give_up(&mut self, now: Timestamp) -> u64 {
-        let waiting = self.segment.take().map_or(0, |segment| segment.waiting);
+        let waiting = self.segment.take().map_or(0, |segment| segment.waiting());
         self.basis = RecordBasis::Gap;
         self.try_again_at = now + RETRY_AFTER;
         waiting
@@ -303,43 +297,4 @@ enum EntryFate {
     Recorded,
     /// The segment was given up, and none is begun yet.
     GivenUp,
-}
-
-impl OpenSegment {
-    fn push(
-        &mut self,
-        at: Timestamp,
-        body: FrameBody,
-        outcome: Option<crate::wire::proto::OutcomeMessage>,
-    ) -> io::Result<()> {
-        if self.frames.is_empty() {
-            self.since = at;
-        }
-        let after = nanoseconds(at).saturating_sub(nanoseconds(self.last));
-        self.last = at;
-        let frame = FrameMessage { after, body: Some(body), outcome };
-        self.waiting += 1;
-        frame.encode_length_delimited(&mut self.frames).expect("a growing buffer has room");
-        if self.frames.len() >= BLOCK_BYTES || at.saturating_since(self.since) >= BLOCK_AGE_MAX {
-            self.write_frames()?;
-        }
-        Ok(())
-    }
-
-    fn write_frames(&mut self) -> io::Result<()> {
-        if self.frames.is_empty() {
-            return Ok(());
-        }
-        let block = block_of(&self.frames);
-        self.file.write_all(&block)?;
-        self.frames.clear();
-        self.waiting = 0;
-        self.written = self.written.saturating_add(u64::try_from(block.len()).unwrap_or(u64::MAX));
-        Ok(())
-    }
-}
-
-/// A time of any process fits: 292 years.
-fn nanoseconds(at: Timestamp) -> i64 {
-    i64::try_from(at.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -2,6 +2,7 @@
 //! meaning; Knative checks some of them in one place only (a panic threshold of 0 in its ConfigMap means
 //! panic for ever).
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use vocabulary::{HeadSizeLimit, MilliValue};
@@ -16,6 +17,10 @@ pub(super) struct Limit<Value> {
 /// The largest replica count that Kubernetes can say.
 const COUNT_MAX: i64 = i32::MAX as i64;
 const HOUR: Duration = Duration::from_hours(1);
+/// The ranges of [`WINDOW`], [`SYNC_PERIOD`] and [`UP_TO_AN_HOUR`].
+pub(super) const WINDOW_RANGE: RangeInclusive<Duration> = Duration::from_secs(6)..=HOUR;
+pub(super) const SYNC_PERIOD_RANGE: RangeInclusive<Duration> = Duration::from_secs(1)..=HOUR;
+pub(super) const HOUR_RANGE: RangeInclusive<Duration> = Duration::ZERO..=HOUR;
 
 fn thousandths(limit: HeadSizeLimit) -> i64 {
     i64::from(limit.bytes()) * 1000
@@ -68,13 +73,11 @@ pub(super) const ACTIVATOR_CAPACITY: Limit<f64> =
 /// A window shorter than 6 s holds too few seconds to average; one longer than an hour never forgets.
 pub(super) const WINDOW: Limit<Duration> = Limit {
     words: "a duration from 6s to 1h, in whole seconds",
-    allows: |window| (Duration::from_secs(6)..=HOUR).contains(window) && is_whole(*window),
+    allows: |window| WINDOW_RANGE.contains(window) && is_whole(*window),
 };
 /// Kubernetes' autoscaler looks every 15 s; oftener than once a second nothing new is known.
-pub(super) const SYNC_PERIOD: Limit<Duration> = Limit {
-    words: "a duration from 1s to 1h",
-    allows: |period| (Duration::from_secs(1)..=HOUR).contains(period),
-};
+pub(super) const SYNC_PERIOD: Limit<Duration> =
+    Limit { words: "a duration from 1s to 1h", allows: |period| SYNC_PERIOD_RANGE.contains(period) };
 pub(super) const TOLERANCE: Limit<f64> =
     Limit { words: "a number of at least 0", allows: |tolerance| *tolerance >= 0.0 };
 pub(super) const DELAY: Limit<Duration> = Limit {
@@ -82,7 +85,7 @@ pub(super) const DELAY: Limit<Duration> = Limit {
     allows: |delay| *delay <= HOUR && is_whole(*delay),
 };
 pub(super) const UP_TO_AN_HOUR: Limit<Duration> =
-    Limit { words: "a duration from 0s to 1h", allows: |duration| *duration <= HOUR };
+    Limit { words: "a duration from 0s to 1h", allows: |duration| HOUR_RANGE.contains(duration) };
 /// A day, as for request timeouts.
 pub(super) const DRAIN_LIMIT_MAX: Duration = Duration::from_hours(24);
 /// Whole seconds, because Kubernetes counts a pod's last time in those.

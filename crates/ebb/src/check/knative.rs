@@ -9,6 +9,7 @@ mod programs;
 mod versions;
 
 use std::collections::BTreeMap;
+use std::time::UNIX_EPOCH;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -138,7 +139,10 @@ async fn lease_holders(cluster: &Cluster, election: &ConfigMapRead) -> CheckFind
     };
     match election {
         Err(error) => CheckFinding::unknown(leases::EACH_IS_HELD.to_owned(), error.to_string()),
-        Ok(data) => leases::of_holders(data, &found),
+        Ok(data) => {
+            let now = runtime::wall_time().duration_since(UNIX_EPOCH).unwrap_or_default();
+            leases::of_holders(data, &found, now)
+        }
     }
 }
 

@@ -145,9 +145,13 @@ pub(crate) struct GatewayName {
 }
 
 pub(super) fn gateway_name(text: &str) -> Result<GatewayName, String> {
-    let parts =
-        text.split_once('/').filter(|(namespace, name)| domain(namespace).is_ok() && domain(name).is_ok());
-    let (namespace, name) = parts.ok_or_else(|| "it must be NAMESPACE/NAME".to_owned())?;
+    // Kubernetes' names are those of the DNS in lower case.
+    let is_name = |text: &str| domain(text).is_ok_and(|lower| lower == text);
+    let parts = text.split_once('/').filter(|(namespace, name)| is_name(namespace) && is_name(name));
+    let (namespace, name) = parts.ok_or_else(|| {
+        "it must be NAMESPACE/NAME, each of lower-case letters, digits, \"-\" and \".\", such as infra/public"
+            .to_owned()
+    })?;
     Ok(GatewayName { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
@@ -161,6 +165,15 @@ mod tests {
         assert_eq!(token_group("root"), Ok(root));
         assert_eq!(token_group("4711").map(|group| group.number), Ok(4711));
         assert!(token_group("no such group").is_err_and(|advice| advice.contains("no such group")));
+    }
+
+    #[test]
+    fn a_gateway_has_names_of_kubernetes() {
+        let public = GatewayName { namespace: "infra".to_owned(), name: "public.v2".to_owned() };
+        assert_eq!(gateway_name("infra/public.v2"), Ok(public));
+        for text in ["", "public", "infra/", "/public", "Infra/public", "infra/Public", "a/b/c", "a b/c"] {
+            assert!(gateway_name(text).is_err_and(|advice| advice.contains("NAMESPACE/NAME")), "{text}");
+        }
     }
 
     #[test]

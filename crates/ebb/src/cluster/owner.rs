@@ -24,12 +24,18 @@ const API_PORT: u16 = 8080;
 /// Where it listens in Knative's place: Knative's activators push their load to port 8080 there.
 const API_PORT_IN_KNATIVES_PLACE: u16 = 8081;
 
-/// The autoscalers that own the buckets of revisions.
-struct Owners {
+/// Where the APIs of the autoscalers are that decide, whoever of them does.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnersPlace {
     /// The namespace of their pods.
     namespace: String,
     /// The port of their API.
     port: u16,
+}
+
+/// The autoscalers that own the buckets of revisions.
+struct Owners {
+    place: OwnersPlace,
     /// The names of their pods, from the Leases.
     named: BTreeSet<String>,
     /// Owners that could not be found: buckets without a holder.
@@ -40,7 +46,7 @@ impl Cluster {
     /// `GET path` of the APIs of the autoscalers that decide, read as JSON, as one answer.
     pub(crate) async fn get<Answer: OwnersAnswer>(&self, path: &str) -> anyhow::Result<Answer> {
         let owners = self.owners().await?;
-        let asked = owners.named.iter().map(|owner| self.get_from(&owners, owner, path));
+        let asked = owners.named.iter().map(|owner| self.get_from(&owners.place, owner, path));
         let (mut answers, mut silent, mut first_error) = (Vec::new(), owners.missing.clone(), None);
         for (owner, answer) in owners.named.iter().zip(join_all(asked).await) {
             match answer {
@@ -63,14 +69,19 @@ impl Cluster {
         self.owners().await.map(|_| ())
     }
 
-    /// The bytes that `GET path` of the autoscaler `owner` answers.
-    pub(crate) async fn bytes_from(&self, owner: &str, path: &str) -> anyhow::Result<Bytes> {
-        let owners = self.owners().await?;
-        self.bytes_of(&owners, owner, path).await
+    /// Where the autoscalers that decide are to be asked. Fails as [`Cluster::find_owners`] does.
+    pub(crate) async fn owners_place(&self) -> anyhow::Result<OwnersPlace> {
+        Ok(self.owners().await?.place)
     }
 
-    async fn bytes_of(&self, owners: &Owners, owner: &str, path: &str) -> anyhow::Result<Bytes> {
-        let asked = tokio::time::timeout(client::PATIENCE, self.ask(owners, owner, path));
+    /// The bytes that `GET path` of the autoscaler `owner` answers.
+    pub(crate) async fn bytes_from(
+        &self,
+        place: &OwnersPlace,
+        owner: &str,
+        path: &str,
+    ) -> anyhow::Result<Bytes> {
+        let asked = tokio::time::timeout(client::PATIENCE, self.ask(place, owner, path));
         asked.await.with_context(|| {
             format!("autoscaler {owner} did not answer {path} within {:?}", client::PATIENCE)
         })?
@@ -78,11 +89,11 @@ impl Cluster {
 
     async fn get_from<Answer: OwnersAnswer>(
         &self,
-        owners: &Owners,
+        place: &OwnersPlace,
         owner: &str,
         path: &str,
     ) -> anyhow::Result<Answer> {
-        let body = self.bytes_of(owners, owner, path).await?;
+        let body = self.bytes_from(place, owner, path).await?;
         serde_json::from_slice(&body)
             .with_context(|| format!("{path} of {owner} is something else than this version of ebb expects"))
     }
@@ -116,7 +127,8 @@ impl Cluster {
                 self.system
             );
         }
-        Ok(Owners { namespace: self.system.clone(), port: API_PORT, named, missing })
+        let place = OwnersPlace { namespace: self.system.clone(), port: API_PORT };
+        Ok(Owners { place, named, missing })
     }
 
     /// The autoscalers that hold Knative's Leases; `None` where no pod does, or a person may not find out:
@@ -127,12 +139,8 @@ impl Cluster {
         let LeaseHolders { pods, vacant } = holders(&leases);
         let missing =
             vacant.iter().map(|lease| ReplicaName::new(&format!("the holder of {lease} (there is none)")));
-        (!pods.is_empty()).then(|| Owners {
-            namespace: namespace.to_owned(),
-            port: API_PORT_IN_KNATIVES_PLACE,
-            named: pods,
-            missing: missing.collect(),
-        })
+        let place = OwnersPlace { namespace: namespace.to_owned(), port: API_PORT_IN_KNATIVES_PLACE };
+        (!pods.is_empty()).then(|| Owners { place, named: pods, missing: missing.collect() })
     }
 
     async fn lease(&self, bucket: Bucket) -> anyhow::Result<Option<Lease>> {
@@ -146,8 +154,8 @@ impl Cluster {
         })
     }
 
-    async fn ask(&self, owners: &Owners, pod: &str, path: &str) -> anyhow::Result<Bytes> {
-        let Owners { namespace, port, .. } = owners;
+    async fn ask(&self, place: &OwnersPlace, pod: &str, path: &str) -> anyhow::Result<Bytes> {
+        let OwnersPlace { namespace, port } = place;
         let opened = self.api_in::<Pod>(namespace).portforward(pod, &[*port]).await;
         let mut forwarder = opened.with_context(|| {
             format!(

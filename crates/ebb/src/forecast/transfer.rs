@@ -48,12 +48,13 @@ pub(super) async fn import(
 fn read(file: &str, options: &PastFileOptions, known: DemandView) -> Result<DemandView, String> {
     let told = |problem: String| format!("{file}: {problem}");
     let mut notes = FileNotes::default();
-    // The file is read twice: its comments say how its lines are to be read.
-    load_files::each_line(file, |line| notes.take_line(line).map_err(told))?;
+    // It is gone through twice: its comments say how its lines are to be read.
+    let text = load_files::text(file)?;
+    text.lines().try_for_each(|line| notes.take_line(line).map_err(told))?;
     notes.begins = options.begins.or(notes.begins);
     notes.bin = options.bin.or(notes.bin);
     notes.service_time = options.service_time.or(notes.service_time);
-    let past = notes.minutes(&load_files::read(file, notes.bin)?, &known.metric).map_err(told)?;
+    let past = notes.minutes(&load_files::read_text(file, &text, notes.bin)?, &known.metric).map_err(told)?;
     if past.minutes.is_empty() {
         return Err(told("it tells of no whole minute".to_owned()));
     }
@@ -71,4 +72,37 @@ fn page_of(name: &RevisionName) -> String {
 /// The time since 1970 by this machine's clock; zero where the clock shows an earlier time.
 fn since_epoch() -> Duration {
     wall_time().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_a_file() {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        writer.write_all(b"# begins 2020-01-01T00:00Z\n# bin 1m\n60\n120\n").expect("a pipe has room");
+        drop(writer);
+        let file = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        let options = PastFileOptions {
+            import: Some(file.clone()),
+            export: false,
+            begins: None,
+            bin: None,
+            service_time: None,
+        };
+        let known = DemandView {
+            version: API_VERSION,
+            name: RevisionName::parse("default/service/hello").expect("a name"),
+            owner: None,
+            metric: "rps".to_owned(),
+            first_ms_ago: 0,
+            minutes: Vec::new(),
+        };
+        let told = read(&file, &options, known).expect("it has two minutes");
+        assert_eq!(told.minutes, [Some([1.0, 1.0]), Some([2.0, 2.0])]);
+    }
 }

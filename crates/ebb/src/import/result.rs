@@ -1,20 +1,12 @@
 //! What a document becomes, and how that is printed.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use settings::hpa::reading::{self, HpaDocument};
 use settings::hpa::{spec_of, yaml_of};
-use settings::{ClusterConfig, RevisionSettings};
+use settings::{ClusterConfig, RevisionSettings, duration_range};
 use vocabulary::{Problem, format_duration, parse_duration};
 
-const HOUR: Duration = Duration::from_hours(1);
-/// The limits of durations that other projects do not limit so (docs/configuration.md).
-const LIMITS: [(&str, Duration, Duration); 3] = [
-    ("autoscaling.knative.dev/window", Duration::from_secs(6), HOUR),
-    ("autoscaling.knative.dev/scale-to-zero-pod-retention-period", Duration::ZERO, HOUR),
-    ("ebb.dev/hpa-sync-period", Duration::from_secs(1), HOUR),
-];
 const CLASS: &str = "autoscaling.knative.dev/class";
 const HPA: &str = "hpa.autoscaling.knative.dev";
 
@@ -61,9 +53,9 @@ impl ImportResult {
     /// Brings durations into the limits of their annotations, which other projects do not have.
     fn clamp(&mut self) {
         for (key, value) in &mut self.annotations {
-            let Some((_, least, greatest)) = LIMITS.iter().find(|(known, ..)| known == key) else { continue };
+            let Some(range) = duration_range(key) else { continue };
             let Ok(written) = parse_duration(value) else { continue };
-            let allowed = written.clamp(*least, *greatest);
+            let allowed = written.clamp(*range.start(), *range.end());
             if allowed != written {
                 let allowed = format_duration(allowed);
                 self.notes.push(format!(

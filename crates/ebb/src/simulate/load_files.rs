@@ -20,22 +20,59 @@ type LoadText = BufReader<Take<Box<dyn Read>>>;
 /// The load of a file with one number for each bin or, without a length of bins, one request in each line. In
 /// a trace of Azure Functions what stands behind `#` chooses a function.
 pub(crate) fn read(written: &str, bin: Option<Duration>) -> Result<LoadFile, String> {
-    let (name, function) = name_and_function(written);
-    let mut reader = LoadFileReader::new(bin).of_function(function);
-    each_line(written, |line| reader.take_line(line).map_err(|problem| format!("{name}: {problem}")))?;
-    reader.finish().ok_or_else(|| match function {
-        Some(function) => {
-            format!("{name}: no line is of a function or an app whose hash begins with {}", shown(function))
-        }
-        None => format!("{name}: no line has a number; write one line for each request"),
-    })
+    let mut load = OpenLoad::new(written, bin);
+    each_line(written, |line| load.take_line(line))?;
+    load.finish()
+}
+
+/// [`read`] of the text that [`text`] gave for the same file.
+pub(crate) fn read_text(written: &str, text: &str, bin: Option<Duration>) -> Result<LoadFile, String> {
+    let mut load = OpenLoad::new(written, bin);
+    text.lines().try_for_each(|line| load.take_line(line))?;
+    load.finish()
+}
+
+/// The text of a file, unpacked. It is read once, for a pipe is empty then.
+pub(crate) fn text(written: &str) -> Result<String, String> {
+    let mut text = String::new();
+    each_line(written, |line| {
+        text.push_str(line);
+        Ok(())
+    })?;
+    Ok(text)
+}
+
+/// The load of a file, as far as it is read.
+struct OpenLoad<'n> {
+    name: &'n str,
+    function: Option<&'n str>,
+    reader: LoadFileReader,
+}
+
+impl<'n> OpenLoad<'n> {
+    fn new(written: &'n str, bin: Option<Duration>) -> Self {
+        let (name, function) = name_and_function(written);
+        Self { name, function, reader: LoadFileReader::new(bin).of_function(function) }
+    }
+
+    fn take_line(&mut self, line: &str) -> Result<(), String> {
+        self.reader.take_line(line).map_err(|problem| format!("{}: {problem}", self.name))
+    }
+
+    fn finish(self) -> Result<LoadFile, String> {
+        let Self { name, function, reader } = self;
+        reader.finish().ok_or_else(|| match function {
+            Some(function) => format!(
+                "{name}: no line is of a function or an app whose hash begins with {}",
+                shown(function)
+            ),
+            None => format!("{name}: no line has a number; write one line for each request"),
+        })
+    }
 }
 
 /// Hands out the lines of a file, unpacked, one by one.
-pub(crate) fn each_line(
-    written: &str,
-    mut take: impl FnMut(&str) -> Result<(), String>,
-) -> Result<(), String> {
+fn each_line(written: &str, mut take: impl FnMut(&str) -> Result<(), String>) -> Result<(), String> {
     let (name, _) = name_and_function(written);
     let told = |error: io::Error| format!("{name}: {error}");
     let mut text = open(name).map_err(told)?;

@@ -65,15 +65,15 @@ pub fn read_yaml(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
         place: error.location().map(place_of),
         message: one_line(&error.to_string()),
     })?;
-    let lines: Vec<&str> = text.lines().collect();
+    let mut lines = TextLines::of(text);
     for document in &mut documents {
-        note_numbers(document, &lines);
+        note_numbers(document, &mut lines);
     }
     Ok(documents)
 }
 
 /// Keeps with each number how it is written.
-fn note_numbers(node: &mut YamlNode, lines: &[&str]) {
+fn note_numbers(node: &mut YamlNode, lines: &mut TextLines<'_>) {
     match &mut node.value {
         YamlValue::Integer(_) | YamlValue::Number(_) => node.written = number_at(node.place, lines),
         YamlValue::List(items) => items.iter_mut().for_each(|item| note_numbers(item, lines)),
@@ -83,13 +83,43 @@ fn note_numbers(node: &mut YamlNode, lines: &[&str]) {
 }
 
 /// The number that begins at this place; `None` if a tag or the name of an anchor does.
-fn number_at((line, column): TextPlace, lines: &[&str]) -> Option<Box<str>> {
-    let line = lines.get(usize::try_from(line).ok()?.checked_sub(1)?)?;
-    let before = usize::try_from(column).ok()?.checked_sub(1)?;
-    let is_over = |letter: &char| letter.is_whitespace() || matches!(letter, ',' | ']' | '}');
-    let word: String = line.chars().skip(before).take_while(|letter| !is_over(letter)).collect();
+fn number_at(place: TextPlace, lines: &mut TextLines<'_>) -> Option<Box<str>> {
+    let rest = lines.rest_from(place)?;
+    let is_over = |letter: char| letter.is_whitespace() || matches!(letter, ',' | ']' | '}');
+    let word = rest.split(is_over).next()?;
     let begins = word.trim_start_matches(['+', '-', '.']);
     begins.starts_with(|letter: char| letter.is_ascii_digit()).then(|| word.into())
+}
+
+/// The lines of a text, with the place that was looked up last. Numbers come in the order of the text, so
+/// that a long line, such as JSON without breaks, is gone through once.
+#[derive(Debug)]
+struct TextLines<'t> {
+    lines: Vec<&'t str>,
+    /// The line of that place, from 0.
+    line: usize,
+    /// How many letters and how many bytes of the line are before it.
+    letters: usize,
+    bytes: usize,
+}
+
+impl<'t> TextLines<'t> {
+    fn of(text: &'t str) -> Self {
+        Self { lines: text.lines().collect(), line: 0, letters: 0, bytes: 0 }
+    }
+
+    /// The rest of the line from a place on; empty behind its end, `None` behind the last line.
+    fn rest_from(&mut self, (line, column): TextPlace) -> Option<&'t str> {
+        let line = usize::try_from(line).ok()?.checked_sub(1)?;
+        let letters = usize::try_from(column).ok()?.checked_sub(1)?;
+        if line != self.line || letters < self.letters {
+            (self.line, self.letters, self.bytes) = (line, 0, 0);
+        }
+        let rest = self.lines.get(line)?.get(self.bytes..)?;
+        let skipped = rest.char_indices().nth(letters - self.letters).map_or(rest.len(), |(at, _)| at);
+        (self.letters, self.bytes) = (letters, self.bytes + skipped);
+        Some(&rest[skipped..])
+    }
 }
 
 impl YamlValue {
@@ -218,6 +248,29 @@ mod tests {
         let YamlValue::Map(inner) = &items[1].value else { panic!("a mapping: {items:?}") };
         assert_eq!(inner[0].0.place, (4, 5));
         assert_eq!((inner[0].1.place, &inner[0].1.value), ((4, 8), &YamlValue::Bool(true)));
+    }
+
+    #[test]
+    fn a_long_line_is_gone_through_once() {
+        let text = "{\"ä\": [10, 1.50, \"ö\", 7], \"b\": -2}";
+        let mut lines = TextLines::of(text);
+        for (number, after) in [("10", ", 1.50"), ("1.50", ", \"ö\""), ("7", "]"), ("-2", "}")] {
+            let bytes = text.find(&format!("{number}{after}")).expect("it is in the text");
+            let column = u64::try_from(text[..bytes].chars().count() + 1).expect("a short text");
+            assert_eq!(number_at((1, column), &mut lines).as_deref(), Some(number));
+            assert_eq!((lines.line, lines.bytes), (0, bytes), "the next one is looked for from here on");
+        }
+        // Going back is possible, too, and there is nothing behind the end.
+        assert_eq!(lines.rest_from((1, 1)), Some(text));
+        assert_eq!(lines.rest_from((1, 1_000)), Some(""));
+        assert_eq!((lines.rest_from((2, 1)), lines.rest_from((0, 1))), (None, None));
+        // With a search from the beginning of the line for each number, this takes minutes.
+        let numbers: Vec<String> = (0..50_000).map(|number| format!("{number}.0")).collect();
+        let YamlValue::List(items) = first(&format!("[{}]", numbers.join(","))).value else {
+            panic!("it is a list")
+        };
+        let written: Vec<&str> = items.iter().filter_map(|item| item.written.as_deref()).collect();
+        assert_eq!(written, numbers);
     }
 
     #[test]

@@ -252,6 +252,26 @@ fn a_file_that_was_cut_off_in_its_first_block_hides_no_older_one() {
 }
 
 #[test]
+fn lines_of_what_is_lost_are_told_by_the_next_call_that_succeeds() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut folder = opened(&place);
+    write_minutes(&mut folder, &mut MeasuredRevision::beginning_at(MIDNIGHT), 1..6);
+    drop(folder);
+    damage(&only_file(&place), MAGIC.len());
+    // A folder with the name of a file of days to come cannot be removed as a file: the call fails once the
+    // file of the day is written anew.
+    let obstacle = place.path().join("99999.history");
+    fs::create_dir(&obstacle).expect("the disk has room");
+    let mut folder = opened(&place);
+    folder.append(&[], MIDNIGHT + 600).expect_err("a folder is no file");
+    fs::remove_dir(&obstacle).expect("it is empty");
+    let lost = folder.append(&[], MIDNIGHT + 660).expect("the disk has room");
+    assert!(lost.iter().any(|line| line.contains("a block is damaged")), "{lost:?}");
+    let lost = folder.append(&[], MIDNIGHT + 720).expect("the disk has room");
+    assert!(lost.is_empty(), "a line is told once: {lost:?}");
+}
+
+#[test]
 fn nothing_is_appended_behind_a_block_that_could_not_be_cut_off() {
     let place = tempfile::tempdir().expect("a folder");
     let mut folder = opened(&place);

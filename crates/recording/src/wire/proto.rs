@@ -10,10 +10,10 @@ use super::shared_proto::NothingMessage;
 /// One thing that a record says. What a later program added is unknown here, and has no body.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct FrameMessage {
-    /// Nanoseconds since the frame before in the same segment.
+    /// Nanoseconds since the frame before in the same segment; of several calls, of the last one.
     #[prost(sint64, tag = "1")]
     pub after: i64,
-    #[prost(oneof = "FrameBody", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14")]
+    #[prost(oneof = "FrameBody", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15")]
     pub body: Option<FrameBody>,
     /// Absent where no command came out.
     #[prost(message, optional, tag = "12")]
@@ -48,6 +48,19 @@ pub(crate) enum FrameBody {
     /// Of the history the demand is read, and nothing else.
     #[prost(message, tag = "14")]
     DemandImported(HistoryMessage),
+    #[prost(message, tag = "15")]
+    Reports(ReportsMessage),
+}
+
+/// Calls that come each second, one after the other, as `reports` packs them.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ReportsMessage {
+    #[prost(bytes = "vec", tag = "1")]
+    pub heads: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub codes: Vec<u8>,
+    #[prost(bytes = "vec", tag = "3")]
+    pub values: Vec<u8>,
 }
 
 /// How far the local time of a zone is ahead of UTC, in minutes.

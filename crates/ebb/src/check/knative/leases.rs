@@ -34,12 +34,21 @@ pub(crate) fn of_settings(data: &BTreeMap<String, String>) -> CheckFinding {
     }
 }
 
-/// The verdict about the holders, by the number of buckets that the settings name.
-pub(crate) fn of_holders(data: &BTreeMap<String, String>, leases: &[Lease]) -> CheckFinding {
+/// The verdict about the holders, by the number of buckets that the settings name. A Lease that has run out
+/// has no holder any more. `now` is the time since 1970.
+pub(crate) fn of_holders(data: &BTreeMap<String, String>, leases: &[Lease], now: Duration) -> CheckFinding {
     let count = LeaderElection::read(data).unwrap_or_default().buckets.value();
     let wanted: BTreeSet<String> = (0..count).map(|bucket| knative_lease(bucket, count)).collect();
-    let held = knative_leases::held(leases);
-    let free: Vec<&str> = wanted.iter().map(String::as_str).filter(|name| !held.contains_key(name)).collect();
+    let run_out = knative_leases::run_out(leases, now);
+    let (held, dead): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        knative_leases::held(leases).into_iter().partition(|(name, _)| !run_out.contains(name));
+    let free = wanted.iter().filter(|name| !held.contains_key(name.as_str()));
+    let free: Vec<String> = free
+        .map(|name| match dead.get(name.as_str()) {
+            Some(holder) => format!("{name} ({holder} held it, and has not renewed it in time)"),
+            None => name.clone(),
+        })
+        .collect();
     let others = held.iter().filter(|(name, _)| !wanted.contains(**name));
     let others: Vec<String> = others.map(|(name, holder)| format!("{name} by {holder}")).collect();
     if !free.is_empty() {
@@ -80,13 +89,35 @@ mod tests {
         let first = lease("autoscaler-bucket-00-of-02", "autoscaler-a_10.0.0.1");
         let free = lease("autoscaler-bucket-01-of-02", "");
         let second = lease("autoscaler-bucket-01-of-02", "autoscaler-b_10.0.0.2");
-        let well = text_of(of_holders(&two, &[first.clone(), second.clone(), lease("webhook", "w")]));
+        let now = Duration::from_secs(1_795_780_800);
+        let well = text_of(of_holders(&two, &[first.clone(), second.clone(), lease("webhook", "w")], now));
         assert!(well.contains("has an autoscaler: autoscaler-a, autoscaler-b"), "{well}");
-        let wrong = text_of(of_holders(&two, &[first.clone(), free]));
+        let wrong = text_of(of_holders(&two, &[first.clone(), free], now));
         assert!(wrong.contains("nobody holds autoscaler-bucket-01-of-02"), "{wrong}");
         let former = lease("autoscaler-bucket-00-of-01", "autoscaler-old_10.0.0.9");
-        let remark = text_of(of_holders(&two, &[first, second, former]));
+        let remark = text_of(of_holders(&two, &[first, second, former], now));
         assert!(remark.contains("remark") && remark.contains("by autoscaler-old_10.0.0.9"), "{remark}");
+    }
+
+    #[test]
+    fn a_dead_holder_holds_nothing() {
+        let two = map(&[("buckets", "2")]);
+        let renewed = |name: &str, holder: &str, at: &str| -> Lease {
+            let spec = json!({"holderIdentity": holder, "renewTime": at, "leaseDurationSeconds": 15});
+            serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).expect("a Lease")
+        };
+        let (noon, morning) = ("2026-11-27T12:00:00.000000Z", "2026-11-27T08:00:00.000000Z");
+        let now = Duration::from_secs(1_795_780_800);
+        let first = renewed("autoscaler-bucket-00-of-02", "autoscaler-a_10.0.0.1", noon);
+        let dead = renewed("autoscaler-bucket-01-of-02", "autoscaler-b_10.0.0.2", morning);
+        let wrong = text_of(of_holders(&two, &[first.clone(), dead], now));
+        let expected = "nobody holds autoscaler-bucket-01-of-02 (autoscaler-b_10.0.0.2 held it";
+        assert!(wrong.contains("WRONG") && wrong.contains(expected), "{wrong}");
+        // One of another number of buckets is no danger then.
+        let second = renewed("autoscaler-bucket-01-of-02", "autoscaler-b_10.0.0.2", noon);
+        let former = renewed("autoscaler-bucket-00-of-01", "autoscaler-old_10.0.0.9", morning);
+        let well = text_of(of_holders(&two, &[first, second, former], now));
+        assert!(well.contains("ok ") && !well.contains("autoscaler-old"), "{well}");
     }
 
     #[test]
