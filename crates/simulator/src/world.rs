@@ -9,22 +9,27 @@
 //!
 //! The activator's end and the control loop are the values that the programs run. No part calls another: each
 //! message is an event that comes after a delay, and each part does as its commands say. The way of a request
-//! is in `requests`; links, orders and facts are in `control`; `whole_seconds` is in place of `requests`
-//! where these are too many to follow each.
+//! is in `requests`; links are in `links`, orders and facts in `control`; `whole_seconds` is in place of
+//! `requests` where these are too many to follow each.
 
 mod control;
 mod faults;
+mod links;
 mod requests;
 mod whole_seconds;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use orchestration::RouteInForce;
+use settings::ClusterConfig;
 use vocabulary::{RevisionName, Timestamp, fnv1a};
 
 use crate::call_log::{CallLog, OwnerCall};
 use crate::event_queue::EventQueue;
 use crate::fluid::{self, FluidService};
+use crate::link_disturbance::LinkDisturbances;
 use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
 use crate::scenario::{Scenario, SimulationPace, WorldDelays};
 use crate::scenario_fault::ScenarioFault;
@@ -67,7 +72,13 @@ pub(crate) struct World {
     activator: WorldActivator,
     owner: WorldOwner,
     platform: WorldPlatform,
+    cluster: Arc<ClusterConfig>,
+    /// The routes that were written last.
+    routes: BTreeMap<ServiceNumber, RouteInForce>,
+    /// The Services of which a pod was ready since the owner began.
+    ready_before: BTreeSet<ServiceNumber>,
     faults: Vec<ScenarioFault>,
+    disturbances: LinkDisturbances,
     /// How much longer starts of each Service take for a while.
     slow_starts: Vec<StartSlowness>,
     events: u64,
@@ -97,7 +108,11 @@ impl World {
             activator: WorldActivator::new(scenario.services.len(), scenario.seed, DEPLOYED),
             owner: WorldOwner::new(calls),
             platform: WorldPlatform::new(&scenario.services),
+            cluster: Arc::clone(&scenario.cluster),
+            routes: BTreeMap::new(),
+            ready_before: BTreeSet::new(),
             faults: scenario.faults.clone(),
+            disturbances: LinkDisturbances::default(),
             slow_starts: vec![StartSlowness::NONE; scenario.services.len()],
             events: 0,
             fingerprint: fnv1a([]),
@@ -109,7 +124,7 @@ impl World {
         for (place, fault) in scenario.faults.iter().enumerate() {
             world.queue.push(LOAD_BEGINS + fault.at, WorldEvent::FaultBegins(place));
         }
-        world.begin_ownership(scenario);
+        world.owner_begins();
         world.begin_load();
         world
     }
@@ -190,13 +205,28 @@ impl World {
             WorldEvent::RevisionIsDue(service) => self.revision_is_due(service),
             WorldEvent::ActivatorSecondEnds => self.activator_second_ends(),
             WorldEvent::ActivatorHears(event) => self.tell_activator(*event),
+            WorldEvent::ActivatorHearsOwner(dial, event) => {
+                if !self.owner.is_lost(dial) {
+                    self.tell_activator(*event);
+                }
+            }
             WorldEvent::PodStarts(pod) => self.pod_starts(pod),
             WorldEvent::PodSecondEnds(pod) => self.pod_second_ends(pod),
             WorldEvent::PresentIsDue(pod) => self.present_is_due(pod),
-            WorldEvent::PodHears(pod, settings) => self.pod_hears(pod, &settings),
+            WorldEvent::PodHears(dial, pod, settings) => {
+                if !self.owner.is_lost(dial) {
+                    self.pod_hears(pod, &settings);
+                }
+            }
             WorldEvent::OwnerIsDue => self.owner_is_due(),
             WorldEvent::OwnerHears(event) => self.tell_owner(*event),
-            WorldEvent::LinkStands(link) => self.link_stands(link),
+            WorldEvent::OwnerHearsWord(dial, event) => {
+                if !self.owner.is_lost(dial) {
+                    self.tell_owner(*event);
+                }
+            }
+            WorldEvent::OwnerBegins => self.owner_begins(),
+            WorldEvent::LinkStands(link, dial) => self.link_stands(link, dial),
             WorldEvent::PlatformHears(order) => self.carry_out(&order),
             WorldEvent::FaultBegins(place) => self.fault_begins(place),
         }

@@ -97,8 +97,8 @@ fn a_world_that_fails_nowhere_is_not_shrunk() {
     assert_eq!(shrink(&plan, None).services(), plan.services());
 }
 
-/// One Service whose pods always have requests. Three times the link of its first pod breaks, the owner of the
-/// pod dials again, and before its first word has come the other owner has the bucket.
+/// One Service whose pods always have requests. Three times the link of its first pod breaks, the owner of
+/// the pod dials again, and before its first word has come the other owner has the bucket.
 fn plan_with_slow_pod_links() -> WorldPlan {
     let plan = WorldPlan::of_takeovers(1, 1, Duration::from_secs(900));
     let mut revisions = plan.revisions.clone();
