@@ -22,8 +22,8 @@ use recording::{
 };
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
-    LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace, TimeDistribution,
-    WorldDelays, WorldPlan, lives_of_owners, new_service, simulate_with_calls,
+    LoadBeginning, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace,
+    TimeDistribution, WorldDelays, WorldPlan, lives_of_owners, new_service, simulate_with_calls,
 };
 use vocabulary::{ActivatorWord, PodWord, ReplicaName, RevisionName};
 
@@ -82,6 +82,7 @@ fn run(services: u32, length: Duration, life: u64) -> Vec<OwnerCall> {
         services: (0..services).map(service).collect(),
         cores: BTreeMap::new(),
         delays: WorldDelays::default(),
+        beginning: LoadBeginning::default(),
         length,
         seed: life,
         pace: SimulationPace::EveryRequest,

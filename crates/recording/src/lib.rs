@@ -22,6 +22,7 @@ mod history_frames;
 mod history_pieces;
 mod keyframe;
 mod keyframe_histories;
+mod known_presence;
 mod known_world;
 mod last_words;
 mod outcome;

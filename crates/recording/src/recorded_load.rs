@@ -2,7 +2,8 @@
 //!
 //! No single request is in a record, but what each pod and each activator measured in each second. All
 //! requests of a revision in a second are those that came to an activator and those that came to a pod past
-//! every activator. A request takes, on average, what its pods held at once divided by what arrived there
+//! every activator. When some of them came is known, because an activator says at once that it holds more. A
+//! request takes, on average, what its pods held at once divided by what arrived there
 //! (Little's law), waits before an activator not included: those follow from the counts.
 
 use std::collections::BTreeMap;
@@ -19,11 +20,12 @@ use vocabulary::{
 use crate::frames::FrameContent;
 use crate::header::SegmentStart;
 use crate::keyframe::{Keyframe, keyframe_in};
+use crate::known_presence::KnownPresences;
 use crate::last_words::PeerWord;
 use crate::outcome::CommandOutcome;
 use crate::peers::PeerName;
 use crate::reader::{ReadFrame, RecordGap, RecordPart, RecordReader};
-use crate::record_time::WallClockReading;
+use crate::record_time::{RecordTime, WallClockReading};
 use crate::recorded_revision::RecordedRevision;
 use crate::rereading::SettingsChanges;
 use crate::seen_seconds::SeenSeconds;
@@ -39,6 +41,11 @@ const SECONDS_PER_DAY: u64 = 86_400;
 pub struct RecordedLoad {
     /// When the record begins, as a time since the beginning of 1970.
     pub begins: Duration,
+    /// How far the second of the recorded process is then that has begun last. Activators close their seconds
+    /// with those of the clock, so the seconds of all revisions are counted from its beginning.
+    pub past_second: Duration,
+    /// Whether the autoscaler begins with the record; otherwise its first part is missing.
+    pub begins_with_autoscaler: bool,
     /// How much time the record tells of.
     pub length: Duration,
     /// What is known of each revision.
@@ -55,13 +62,21 @@ impl RecordedLoad {
     /// A folder that cannot be read, a keyframe that no program has written, or a time that is 366 days or
     /// more after the beginning of the record.
     pub fn read(folders: &[PathBuf]) -> io::Result<Option<Self>> {
-        let mut begins: Option<Duration> = None;
+        let mut beginning: Option<RecordBeginning> = None;
         for folder in folders {
-            begins = [begins, first_time(folder)?].into_iter().flatten().min();
+            let found = [beginning, first_time(folder)?];
+            beginning = found.into_iter().flatten().min_by_key(|beginning| beginning.time.wall);
         }
-        let Some(begins) = begins else { return Ok(None) };
-        let mut collector =
-            LoadCollector { load: Self { begins, ..Self::default() }, ..LoadCollector::default() };
+        let Some(RecordBeginning { time: RecordTime { at, wall }, is_of_process }) = beginning else {
+            return Ok(None);
+        };
+        let load = Self {
+            begins: wall,
+            past_second: at.saturating_since(Timestamp::from_secs(at.whole_secs())),
+            begins_with_autoscaler: is_of_process,
+            ..Self::default()
+        };
+        let mut collector = LoadCollector { load, ..LoadCollector::default() };
         for folder in folders {
             collector.take_record(folder)?;
         }
@@ -86,12 +101,24 @@ fn too_late(days: u64, reader: &RecordReader) -> io::Error {
 }
 
 /// The first time that a record says.
-fn first_time(folder: &Path) -> io::Result<Option<Duration>> {
+#[derive(Clone, Copy, Debug)]
+struct RecordBeginning {
+    time: RecordTime,
+    /// Whether the recorded process has begun then.
+    is_of_process: bool,
+}
+
+fn first_time(folder: &Path) -> io::Result<Option<RecordBeginning>> {
     let mut reader = opened(folder)?;
+    let mut first_start = None;
     while let Some(part) = reader.next().map_err(io::Error::other)? {
         let RecordPart::Frame(frame) = part else { continue };
+        if let FrameContent::Header(header) = &frame.content {
+            first_start.get_or_insert(header.start);
+        }
         if let Some(clock) = clock_in(&frame) {
-            return Ok(Some(clock.time_of(frame.at).wall));
+            let is_of_process = first_start == Some(SegmentStart::Empty);
+            return Ok(Some(RecordBeginning { time: clock.time_of(frame.at), is_of_process }));
         }
     }
     Ok(None)
@@ -129,6 +156,7 @@ struct LoadCollector {
     now: Duration,
     links: BTreeMap<LinkId, ReportingPeer>,
     seen: BTreeMap<(PeerName, BootId), SeenSeconds>,
+    presences: KnownPresences,
     pods: BTreeMap<PodName, PodOfRecord>,
     /// Whether the platform has told what was there when the autoscaler began.
     is_synced: bool,
@@ -257,7 +285,10 @@ impl LoadCollector {
         match event {
             ControlEvent::Platform(fact) => self.note_fact(&fact),
             ControlEvent::PodSpoke { link, word } => self.pod_spoke(link, &word),
-            ControlEvent::ActivatorSpoke { link, word } => self.activator_spoke(link, &word),
+            ControlEvent::ActivatorSpoke { link, word } => {
+                self.activator_spoke(link, &word);
+                self.note_presence(link, &word);
+            }
             ControlEvent::MetricsAnswered { .. }
             | ControlEvent::LinkChanged { .. }
             | ControlEvent::WallClockRead { .. }
@@ -330,6 +361,15 @@ impl LoadCollector {
         }
     }
 
+    /// That an activator holds more than before tells when requests have arrived.
+    fn note_presence(&mut self, link: LinkId, word: &ActivatorWord) {
+        let Some(ReportingPeer { peer, .. }) = self.links.get(&link) else { return };
+        let arrivals = self.presences.hear(peer, word, self.now.saturating_sub(self.load.begins));
+        if let ActivatorWord::Present { revision, .. } = word {
+            self.revision(revision).known_arrivals.extend(arrivals);
+        }
+    }
+
     fn note_boot(&mut self, link: LinkId, boot: BootId) {
         if let Some(peer) = self.links.get_mut(&link) {
             peer.boot = boot;
@@ -371,7 +411,8 @@ impl LoadCollector {
             return None;
         }
         let ended = self.now.checked_sub(Duration::from_secs(second.age))?;
-        let after = ended.checked_sub(self.load.begins)?.checked_sub(SECOND / 2)?;
+        let since = ended.checked_sub(self.load.begins)? + self.load.past_second;
+        let after = since.checked_sub(SECOND / 2)?;
         usize::try_from(after.as_secs()).ok()
     }
 

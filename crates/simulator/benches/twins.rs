@@ -23,8 +23,8 @@ use std::time::Duration;
 use arguments::number_after;
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
-    LoadShape, LoadSource, Scenario, ServiceLoad, ServiceReport, ServiceScenario, SimulationPace,
-    TimeDistribution, WorldDelays, new_service, simulate,
+    LoadBeginning, LoadShape, LoadSource, Scenario, ServiceLoad, ServiceReport, ServiceScenario,
+    SimulationPace, TimeDistribution, WorldDelays, new_service, simulate,
 };
 use split_mix::SplitMix;
 use vocabulary::RevisionName;
@@ -168,6 +168,7 @@ impl TwinWorld<'_> {
             services: vec![service],
             cores: BTreeMap::new(),
             delays: WorldDelays::default(),
+            beginning: LoadBeginning::default(),
             length: self.length,
             seed: self.seed,
             pace: SimulationPace::EveryRequest,

@@ -14,6 +14,7 @@
 //! In other made-up worlds there are failures, and two activators and two owners ([`WorldPlan`]): they prove
 //! what the product promises, and measure nothing.
 
+mod arrival_regularity;
 mod arrivals;
 mod azure_trace;
 mod call_log;
@@ -67,7 +68,9 @@ pub use proof::{
 };
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
-pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, SimulationPace, WorldDelays, new_service};
+pub use scenario::{
+    LoadBeginning, Scenario, ScenarioProblem, ServiceScenario, SimulationPace, WorldDelays, new_service,
+};
 pub use scenario_fault::{FaultEffect, FaultyLinks, ScenarioFault};
 pub use shared_cores::CoreCount;
 pub use tally::RecordedCount;

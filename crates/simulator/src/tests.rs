@@ -39,6 +39,7 @@ fn scenario(facts: RevisionFacts, load: &str, service_time: &str, minutes: u64) 
         services: vec![service],
         cores: BTreeMap::new(),
         delays: WorldDelays::default(),
+        beginning: LoadBeginning::default(),
         length: Duration::from_secs(60 * minutes),
         seed: 7,
         pace: SimulationPace::EveryRequest,

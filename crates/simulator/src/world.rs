@@ -31,7 +31,7 @@ use crate::event_queue::EventQueue;
 use crate::fluid::{self, FluidService};
 use crate::link_disturbance::LinkDisturbances;
 use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
-use crate::scenario::{Scenario, SimulationPace, WorldDelays};
+use crate::scenario::{LoadBeginning, Scenario, SimulationPace, WorldDelays};
 use crate::scenario_fault::ScenarioFault;
 use crate::shared_cores::{CoreCount, SharedCores};
 use crate::start_slowness::StartSlowness;
@@ -42,11 +42,12 @@ use crate::world_event::{PodNumber, ServiceNumber, WorldEvent};
 use crate::world_owner::WorldOwner;
 use crate::world_platform::WorldPlatform;
 
-/// The Services are deployed then. No window of the past reaches back before the origin of the time axis.
+/// The Services are deployed then, unless they are together with the load. No window of the past reaches back
+/// before the origin of the time axis.
 const DEPLOYED: Timestamp = Timestamp::from_secs(3_599);
-/// The load begins then, when every link stands.
+/// The load begins then, when every link stands; in a world of a record less than a second later.
 const LOAD_BEGINS: Timestamp = Timestamp::from_secs(3_600);
-/// How often the activator closes a second: it begins with the Services, whose time is a whole second.
+/// How often the activator closes a second: at whole seconds of the clock.
 const SECOND: Duration = Duration::from_secs(1);
 /// How often a run tells how far it is, unless it lasts for fewer seconds.
 const TOLD_TIMES: u32 = 1_000;
@@ -58,6 +59,7 @@ const FINGERPRINTED: u64 = 1_000;
 pub(crate) struct World {
     queue: EventQueue<WorldEvent>,
     now: Timestamp,
+    load_begins: Timestamp,
     ends: Timestamp,
     delays: WorldDelays,
     names: Vec<RevisionName>,
@@ -89,10 +91,12 @@ impl World {
     /// The world as it is when the Services have just been deployed.
     pub(crate) fn new(scenario: &Scenario, calls: CallLog) -> Self {
         let services = || (0..).map(ServiceNumber).zip(&scenario.services);
+        let WorldBeginning { deployed, load_begins } = WorldBeginning::of(scenario);
         let mut world = Self {
             queue: EventQueue::new(),
-            now: DEPLOYED,
-            ends: LOAD_BEGINS + scenario.length,
+            now: deployed,
+            load_begins,
+            ends: load_begins + scenario.length,
             delays: scenario.delays,
             names: scenario.services.iter().map(|service| service.facts.name.clone()).collect(),
             traffic: services()
@@ -102,10 +106,10 @@ impl World {
                 SimulationPace::EveryRequest => Vec::new(),
                 SimulationPace::WholeSeconds => fluid::services(scenario),
             },
-            tallies: services().map(|_| ServiceTally::new(LOAD_BEGINS)).collect(),
+            tallies: services().map(|_| ServiceTally::new(load_begins)).collect(),
             cores: services().map(|(_, service)| scenario.cores.get(&service.facts.name).copied()).collect(),
             shared_cores: BTreeMap::new(),
-            activator: WorldActivator::new(scenario.services.len(), scenario.seed, DEPLOYED),
+            activator: WorldActivator::new(scenario.services.len(), scenario.seed, deployed),
             owner: WorldOwner::new(calls),
             platform: WorldPlatform::new(&scenario.services),
             cluster: Arc::clone(&scenario.cluster),
@@ -120,9 +124,10 @@ impl World {
         for (number, service) in services() {
             world.scale(number, service.facts.wanted, &[], "the first count of the Service");
         }
-        world.queue.push(DEPLOYED + SECOND, WorldEvent::ActivatorSecondEnds);
+        let second_ends = Timestamp::from_secs(deployed.whole_secs()) + SECOND;
+        world.queue.push(second_ends, WorldEvent::ActivatorSecondEnds);
         for (place, fault) in scenario.faults.iter().enumerate() {
-            world.queue.push(LOAD_BEGINS + fault.at, WorldEvent::FaultBegins(place));
+            world.queue.push(load_begins + fault.at, WorldEvent::FaultBegins(place));
         }
         world.owner_begins();
         world.begin_load();
@@ -132,14 +137,14 @@ impl World {
     /// Lets everything happen that happens until the load ends, and tells now and then how much of its time
     /// has passed.
     pub(crate) fn run(&mut self, watch: &mut dyn FnMut(Duration)) {
-        let step = (self.ends.saturating_since(LOAD_BEGINS) / TOLD_TIMES).max(SECOND);
-        let mut tell_at = LOAD_BEGINS + step;
+        let step = (self.ends.saturating_since(self.load_begins) / TOLD_TIMES).max(SECOND);
+        let mut tell_at = self.load_begins + step;
         while let Some((at, event)) = self.queue.pop() {
             if at > self.ends {
                 break;
             }
             if at >= tell_at {
-                watch(at.saturating_since(LOAD_BEGINS));
+                watch(at.saturating_since(self.load_begins));
                 tell_at = at + step;
             }
             self.now = at;
@@ -155,7 +160,7 @@ impl World {
     }
 
     pub(crate) fn report(&mut self) -> SimulationReport {
-        let hours = self.ends.saturating_since(LOAD_BEGINS).as_secs_f64() / 3_600.0;
+        let hours = self.ends.saturating_since(self.load_begins).as_secs_f64() / 3_600.0;
         let now = self.now;
         let services = self.names.iter().zip(&mut self.tallies).map(|(name, tally)| {
             let (pod_time, idle_time) = tally.pod_time(now);
@@ -240,14 +245,14 @@ impl World {
         for service in (0..self.traffic.len()).map(ServiceNumber) {
             self.plan_arrival(service);
             for client in self.traffic[service.0].clients() {
-                self.queue.push(LOAD_BEGINS, WorldEvent::ClientSends(service, client));
+                self.queue.push(self.load_begins, WorldEvent::ClientSends(service, client));
             }
         }
     }
 
     fn plan_arrival(&mut self, service: ServiceNumber) {
         if let Some(after) = self.traffic[service.0].next_arrival() {
-            self.queue.push(LOAD_BEGINS + after, WorldEvent::RequestArrives(service));
+            self.queue.push(self.load_begins + after, WorldEvent::RequestArrives(service));
         }
     }
 
@@ -262,6 +267,30 @@ impl World {
         }
         if let Some(at) = pod.plan_present(self.now) {
             self.queue.push(at, WorldEvent::PresentIsDue(number));
+        }
+    }
+}
+
+/// When a world begins, and when its load does.
+#[derive(Clone, Copy, Debug)]
+struct WorldBeginning {
+    deployed: Timestamp,
+    load_begins: Timestamp,
+}
+
+impl WorldBeginning {
+    fn of(scenario: &Scenario) -> Self {
+        match scenario.beginning {
+            // A fluid is told of whole seconds from the beginning of the load on.
+            LoadBeginning::WithAutoscaler { past_second }
+                if scenario.pace == SimulationPace::EveryRequest =>
+            {
+                let both = LOAD_BEGINS + past_second;
+                Self { deployed: both, load_begins: both }
+            }
+            LoadBeginning::WithAutoscaler { .. } | LoadBeginning::AfterDeployment => {
+                Self { deployed: DEPLOYED, load_begins: LOAD_BEGINS }
+            }
         }
     }
 }
