@@ -3,8 +3,8 @@
 //! No single request is in a record, but what each pod and each activator measured in each second. All
 //! requests of a revision in a second are those that came to an activator and those that came to a pod past
 //! every activator. When some of them came is known, because an activator says at once that it holds more. A
-//! request takes, on average, what its pods held at once divided by what arrived there
-//! (Little's law), waits before an activator not included: those follow from the counts.
+//! request takes, on average, what its pods held at once divided by what arrived there (Little's law), waits
+//! before an activator not included: those follow from the counts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,6 +25,7 @@ use crate::last_words::PeerWord;
 use crate::outcome::CommandOutcome;
 use crate::peers::PeerName;
 use crate::reader::{ReadFrame, RecordGap, RecordPart, RecordReader};
+use crate::record_beginning::{RecordBeginning, clock_in, first_time};
 use crate::record_time::{RecordTime, WallClockReading};
 use crate::recorded_revision::RecordedRevision;
 use crate::rereading::SettingsChanges;
@@ -52,6 +53,18 @@ pub struct RecordedLoad {
     pub revisions: BTreeMap<RevisionName, RecordedRevision>,
     /// The places where a part of the record is missing; nothing is known to have arrived there.
     pub gaps: Vec<RecordGap>,
+    /// When autoscalers ended and began again.
+    pub restarts: Vec<RecordedRestart>,
+}
+
+/// Another process of an autoscaler, in the place of one whose record has ended. Times are those since the
+/// beginning of the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedRestart {
+    /// The last time of the former process.
+    pub ended: Duration,
+    /// The first time of the next one.
+    pub began: Duration,
 }
 
 impl RecordedLoad {
@@ -64,7 +77,7 @@ impl RecordedLoad {
     pub fn read(folders: &[PathBuf]) -> io::Result<Option<Self>> {
         let mut beginning: Option<RecordBeginning> = None;
         for folder in folders {
-            let found = [beginning, first_time(folder)?];
+            let found = [beginning, first_time(opened(folder)?)?];
             beginning = found.into_iter().flatten().min_by_key(|beginning| beginning.time.wall);
         }
         let Some(RecordBeginning { time: RecordTime { at, wall }, is_of_process }) = beginning else {
@@ -100,53 +113,6 @@ fn too_late(days: u64, reader: &RecordReader) -> io::Error {
     ))
 }
 
-/// The first time that a record says.
-#[derive(Clone, Copy, Debug)]
-struct RecordBeginning {
-    time: RecordTime,
-    /// Whether the recorded process has begun then.
-    is_of_process: bool,
-}
-
-fn first_time(folder: &Path) -> io::Result<Option<RecordBeginning>> {
-    let mut reader = opened(folder)?;
-    let mut first_start = None;
-    while let Some(part) = reader.next().map_err(io::Error::other)? {
-        let RecordPart::Frame(frame) = part else { continue };
-        if let FrameContent::Header(header) = &frame.content {
-            first_start.get_or_insert(header.start);
-        }
-        if let Some(clock) = clock_in(&frame) {
-            let is_of_process = first_start == Some(SegmentStart::Empty);
-            return Ok(Some(RecordBeginning { time: clock.time_of(frame.at), is_of_process }));
-        }
-    }
-    Ok(None)
-}
-
-fn clock_in(frame: &ReadFrame) -> Option<WallClockReading> {
-    match &frame.content {
-        FrameContent::Header(header) if !header.wall_clock.is_zero() => {
-            Some(WallClockReading::new(frame.at, header.wall_clock))
-        }
-        FrameContent::Event(event) => match **event {
-            ControlEvent::WallClockRead { since_epoch } => Some(WallClockReading::new(frame.at, since_epoch)),
-            ControlEvent::Platform(_)
-            | ControlEvent::PodSpoke { .. }
-            | ControlEvent::ActivatorSpoke { .. }
-            | ControlEvent::MetricsAnswered { .. }
-            | ControlEvent::LinkChanged { .. }
-            | ControlEvent::ZoneRead { .. }
-            | ControlEvent::HistoryRestored { .. }
-            | ControlEvent::DemandImported { .. } => None,
-        },
-        FrameContent::Header(_)
-        | FrameContent::Keyframe(_)
-        | FrameContent::Advance
-        | FrameContent::Unknown => None,
-    }
-}
-
 /// Takes in the records of a run, frame by frame.
 #[derive(Debug, Default)]
 struct LoadCollector {
@@ -157,6 +123,8 @@ struct LoadCollector {
     links: BTreeMap<LinkId, ReportingPeer>,
     seen: BTreeMap<(PeerName, BootId), SeenSeconds>,
     presences: KnownPresences,
+    /// The last time of a process, until the next one says when it begins.
+    process_ended: Option<Duration>,
     pods: BTreeMap<PodName, PodOfRecord>,
     /// Whether the platform has told what was there when the autoscaler began.
     is_synced: bool,
@@ -207,6 +175,7 @@ impl LoadCollector {
     fn take_record(&mut self, folder: &Path) -> io::Result<()> {
         let mut reader = opened(folder)?;
         self.clock = WallClockReading::default();
+        (self.now, self.process_ended) = (Duration::ZERO, None);
         while let Some(part) = reader.next().map_err(io::Error::other)? {
             match part {
                 RecordPart::Gap(gap) => self.load.gaps.push(gap),
@@ -217,24 +186,28 @@ impl LoadCollector {
     }
 
     fn take(&mut self, frame: ReadFrame, reader: &mut RecordReader) -> io::Result<()> {
-        if let Some(clock) = clock_in(&frame) {
-            self.clock = clock;
+        if let FrameContent::Header(header) = &frame.content
+            && header.start == SegmentStart::Empty
+        {
+            self.process_ended = self.now.checked_sub(self.load.begins);
+            self.links.clear();
+            self.is_synced = false;
         }
+        let clock = clock_in(&frame);
+        self.clock = clock.unwrap_or(self.clock);
         let ReadFrame { at, content, outcome } = frame;
         self.reach(at).map_err(|days| too_late(days, reader))?;
+        if let Some(ended) = clock.and_then(|_| self.process_ended.take()) {
+            let began = self.now.saturating_sub(self.load.begins).max(ended);
+            self.load.restarts.push(RecordedRestart { ended, began });
+        }
         match content {
-            FrameContent::Header(header) => {
-                if header.start == SegmentStart::Empty {
-                    self.links.clear();
-                    self.is_synced = false;
-                }
-            }
             FrameContent::Keyframe(keyframe) => {
                 let keyframe = keyframe_in(*keyframe, reader.settings()).map_err(io::Error::other)?;
                 self.note_keyframe(&keyframe);
             }
             FrameContent::Event(event) => self.note_event(*event),
-            FrameContent::Advance | FrameContent::Unknown => {}
+            FrameContent::Header(_) | FrameContent::Advance | FrameContent::Unknown => {}
         }
         self.note_outcome(outcome);
         Ok(())

@@ -44,7 +44,8 @@ pub struct Scenario {
 /// with the same instants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadBeginning {
-    /// At a whole second of the clock, a second after the autoscaler has begun and the Services were deployed.
+    /// At a whole second of the clock, a second after the autoscaler has begun and the Services were
+    /// deployed.
     #[default]
     AfterDeployment,
     /// When the autoscaler begins. Only where each request is followed; otherwise as after a deployment.

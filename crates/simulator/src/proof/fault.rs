@@ -67,8 +67,8 @@ pub(crate) enum WorldFault {
     ActivatorLinkIsSlow { owner: OwnerNumber, activator: ActivatorNumber, delay: Duration, length: Duration },
     /// The connection of the link to a pod is lost, and there is none for a while.
     PodLinkIsLost { pod: PodChoice, pause: Duration },
-    /// The link of a pod to the owner of its bucket breaks, and words on each link between the two take longer
-    /// for a while: the pod hears late that the owner has dialled again.
+    /// The link of a pod to the owner of its bucket breaks, and words on each link between the two take
+    /// longer for a while: the pod hears late that the owner has dialled again.
     PodLinkIsSlow { pod: PodChoice, delay: Duration, length: Duration },
     /// A pod is killed with all that it holds; the platform starts another one.
     PodCrashes { pod: PodChoice },
