@@ -16,7 +16,7 @@ pub(crate) enum LinkGroup {
 /// How links are disturbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkDisturbanceKind {
-    /// No link stands.
+    /// No link of the group stands.
     Lost,
     /// Each word takes so much longer.
     Slow(Duration),
