@@ -1,9 +1,10 @@
 //! What an activator holds of a revision, and when requests have arrived by that.
 //!
 //! An activator says each growth of its present count at once, or 10 ms after its last word about it. So as
-//! many requests at least as the count has grown by have arrived since, or just now.
+//! many requests at least as the count has grown by have arrived since, or just now. Less is said once it has
+//! lasted for 100 ms, so the count that was said last is about the present one, at the end of a second too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use vocabulary::{ActivatorHello, ActivatorWord, RevisionLoad, RevisionName};
@@ -45,14 +46,15 @@ impl KnownPresences {
         }
     }
 
-    /// A revision that an activator does not name held nothing in its second.
+    /// An activator holds nothing of a revision that it does not name for its second. Of one whose count it
+    /// has never said, as where the first part of a record is missing, it holds about what it held on average.
     fn second_ended(&mut self, peer: &PeerName, loads: &[RevisionLoad], now: Duration) {
+        let named: BTreeSet<&RevisionName> = loads.iter().map(|load| &load.revision).collect();
         let known = self.0.entry(peer.clone()).or_default();
-        for presence in known.values_mut() {
-            presence.second_ended(0.0, now);
-        }
+        known.retain(|revision, _| named.contains(revision));
         for RevisionLoad { revision, load, .. } in loads {
-            known.entry(revision.clone()).or_default().second_ended(load.concurrency.value(), now);
+            let held = || KnownPresence::holding(rounded_up(load.concurrency.value()), now);
+            known.entry(revision.clone()).or_insert_with(held);
         }
     }
 }
@@ -65,15 +67,9 @@ struct KnownPresence {
 }
 
 impl KnownPresence {
-    /// The activator says on a new link that it holds so many requests.
+    /// So many requests are there, whenever they have arrived.
     fn holding(count: u32, at: Duration) -> Self {
         Self { count, said_at: at }
-    }
-
-    /// A second is over in which the activator held so many requests on average. How many it holds at its end
-    /// is not said; growth is told from there on.
-    fn second_ended(&mut self, concurrency: f64, at: Duration) {
-        *self = Self { count: rounded_up(concurrency), said_at: at };
     }
 
     /// The activator holds so many requests. Returns when those arrived that it holds more than before, at
@@ -98,7 +94,40 @@ fn rounded_up(concurrency: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use vocabulary::{Concurrency, Load, PresentCount, ReplicaName};
+
     use super::*;
+
+    fn hello() -> RevisionName {
+        RevisionName::parse("default/service/hello").expect("three parts")
+    }
+
+    fn present(in_flight: u32) -> ActivatorWord {
+        let count = PresentCount { in_flight, waiting: 0 };
+        ActivatorWord::Present { revision: hello(), count, oldest_wait: Duration::ZERO }
+    }
+
+    fn second(second: u64, concurrency: f64) -> ActivatorWord {
+        let load = Load { concurrency: Concurrency::clamped(concurrency), ..Load::default() };
+        let of_hello =
+            RevisionLoad { revision: hello(), load, oldest_wait: Duration::ZERO, callers: Vec::new() };
+        let loads = if load.is_zero() { Vec::new() } else { vec![of_hello] };
+        ActivatorWord::Loads { second, loads }
+    }
+
+    #[test]
+    fn a_second_changes_no_count_that_was_said_unless_nothing_is_held() {
+        let at = Duration::from_millis;
+        let peer = PeerName::Activator(ReplicaName::new("a"));
+        let mut known = KnownPresences::default();
+        let mut hear = |word: &ActivatorWord, milliseconds| known.hear(&peer, word, at(milliseconds)).len();
+        assert_eq!(hear(&second(1, 4.5), 1_000), 0);
+        assert_eq!(hear(&present(7), 1_100), 2, "about five were there");
+        assert_eq!(hear(&second(2, 1.0), 2_000), 0);
+        assert_eq!(hear(&present(6), 2_100), 0, "less is no growth");
+        assert_eq!(hear(&second(3, 0.0), 3_000), 0);
+        assert_eq!(hear(&present(6), 3_100), 6);
+    }
 
     #[test]
     fn growth_tells_when_requests_have_arrived() {
@@ -109,9 +138,7 @@ mod tests {
         assert_eq!(known.counted(5, at(2_008)), [at(2_002), at(2_004), at(2_006), at(2_008)]);
         assert!(known.counted(3, at(2_300)).is_empty());
         assert_eq!(known.counted(4, at(2_700)), [at(2_700)]);
-        known.second_ended(2.3, at(3_000));
-        assert!(known.counted(3, at(3_100)).is_empty(), "so many may have been there");
-        assert_eq!(known.counted(5, at(3_200)), [at(3_195), at(3_200)]);
+        assert_eq!(known.counted(6, at(3_200)), [at(3_195), at(3_200)]);
         assert!(KnownPresence::holding(7, at(0)).counted(7, at(10)).is_empty());
         assert_eq!(known.counted(u32::MAX, at(4_000)).len(), 10_000);
     }
