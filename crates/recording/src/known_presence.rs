@@ -47,7 +47,8 @@ impl KnownPresences {
     }
 
     /// An activator holds nothing of a revision that it does not name for its second. Of one whose count it
-    /// has never said, as where the first part of a record is missing, it holds about what it held on average.
+    /// has never said, as where the first part of a record is missing, it holds about what it held on
+    /// average.
     fn second_ended(&mut self, peer: &PeerName, loads: &[RevisionLoad], now: Duration) {
         let named: BTreeSet<&RevisionName> = loads.iter().map(|load| &load.revision).collect();
         let known = self.0.entry(peer.clone()).or_default();

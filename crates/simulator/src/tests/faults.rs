@@ -75,7 +75,7 @@ fn another_autoscaler_goes_on_as_the_killed_one_would_have() {
 #[test]
 fn without_an_autoscaler_no_count_changes() {
     let step = "step,from=10rps,to=200rps,at=2m";
-    let calm = scenario(facts(&[("target", "10")], 10), step, "100ms", 6);
+    let calm = scenario(facts(&[("target", "10"), ("max-scale", "20")], 10), step, "100ms", 6);
     let killed = with_fault(&calm, "autoscaler-killed,at=110s,pause=40s");
     let after = outcome(&killed);
     let absent = Duration::from_secs(110)..Duration::from_secs(150);
@@ -89,7 +89,7 @@ fn without_an_autoscaler_no_count_changes() {
 #[test]
 fn pods_that_start_behind_slow_or_lost_links_are_used_later() {
     let step = "step,from=10rps,to=200rps,at=2m";
-    let calm = scenario(facts(&[("target", "10")], 10), step, "100ms", 6);
+    let calm = scenario(facts(&[("target", "10"), ("max-scale", "20")], 10), step, "100ms", 6);
     let before = outcome(&calm);
     for fault in [
         "pod-links-slow,at=110s,length=1m,delay=3s,service=hello",
