@@ -26,8 +26,8 @@ use recording::{
 };
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
-    LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace, TimeDistribution,
-    WorldDelays, WorldPlan, lives_of_owners, new_service, simulate_with_calls,
+    LoadBeginning, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace,
+    TimeDistribution, WorldDelays, WorldPlan, lives_of_owners, new_service, simulate_with_calls,
 };
 use vocabulary::{ActivatorWord, PodWord, ReplicaName, RevisionName};
 
@@ -96,6 +96,7 @@ fn run(services: u32, length: Duration, life: u64) -> Vec<OwnerCall> {
         services: (0..services).map(service).collect(),
         cores: BTreeMap::new(),
         delays: WorldDelays::default(),
+        beginning: LoadBeginning::default(),
         length,
         seed: life,
         pace: SimulationPace::EveryRequest,

@@ -2,8 +2,9 @@
 //!
 //! No single request is in a record, but what each pod and each activator measured in each second. All
 //! requests of a revision in a second are those that came to an activator and those that came to a pod past
-//! every activator. A request takes, on average, what its pods held at once divided by what arrived there
-//! (Little's law), waits before an activator not included: those follow from the counts.
+//! every activator. When some of them came is known, because an activator says at once that it holds more. A
+//! request takes, on average, what its pods held at once divided by what arrived there (Little's law), waits
+//! before an activator not included: those follow from the counts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,12 +20,14 @@ use vocabulary::{
 use crate::frames::FrameContent;
 use crate::header::SegmentStart;
 use crate::keyframe::{Keyframe, keyframe_in};
+use crate::known_presence::KnownPresences;
 use crate::last_words::PeerWord;
 use crate::outcome::CommandOutcome;
 use crate::peers::PeerName;
 use crate::read_frame::ReadFrame;
 use crate::reader::{RecordGap, RecordPart, RecordReader};
-use crate::record_time::WallClockReading;
+use crate::record_beginning::{RecordBeginning, clock_in, first_time};
+use crate::record_time::{RecordTime, WallClockReading};
 use crate::recorded_revision::RecordedRevision;
 use crate::rereading::SettingsChanges;
 use crate::seen_seconds::SeenSeconds;
@@ -40,12 +43,29 @@ const SECONDS_PER_DAY: u64 = 86_400;
 pub struct RecordedLoad {
     /// When the record begins, as a time since the beginning of 1970.
     pub begins: Duration,
+    /// How far the second of the recorded process is then that has begun last. Activators close their seconds
+    /// with those of the clock, so the seconds of all revisions are counted from its beginning.
+    pub past_second: Duration,
+    /// Whether the autoscaler begins with the record; otherwise its first part is missing.
+    pub begins_with_autoscaler: bool,
     /// How much time the record tells of.
     pub length: Duration,
     /// What is known of each revision.
     pub revisions: BTreeMap<RevisionName, RecordedRevision>,
     /// The places where a part of the record is missing; nothing is known to have arrived there.
     pub gaps: Vec<RecordGap>,
+    /// When autoscalers ended and began again.
+    pub restarts: Vec<RecordedRestart>,
+}
+
+/// Another process of an autoscaler, in the place of one whose record has ended. Times are those since the
+/// beginning of the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedRestart {
+    /// The last time of the former process.
+    pub ended: Duration,
+    /// The first time of the next one.
+    pub began: Duration,
 }
 
 impl RecordedLoad {
@@ -56,13 +76,21 @@ impl RecordedLoad {
     /// A folder that cannot be read, a keyframe that no program has written, or a time that is 366 days or
     /// more after the beginning of the record.
     pub fn read(folders: &[PathBuf]) -> io::Result<Option<Self>> {
-        let mut begins: Option<Duration> = None;
+        let mut beginning: Option<RecordBeginning> = None;
         for folder in folders {
-            begins = [begins, first_time(folder)?].into_iter().flatten().min();
+            let found = [beginning, first_time(opened(folder)?)?];
+            beginning = found.into_iter().flatten().min_by_key(|beginning| beginning.time.wall);
         }
-        let Some(begins) = begins else { return Ok(None) };
-        let mut collector =
-            LoadCollector { load: Self { begins, ..Self::default() }, ..LoadCollector::default() };
+        let Some(RecordBeginning { time: RecordTime { at, wall }, is_of_process }) = beginning else {
+            return Ok(None);
+        };
+        let load = Self {
+            begins: wall,
+            past_second: at.saturating_since(Timestamp::from_secs(at.whole_secs())),
+            begins_with_autoscaler: is_of_process,
+            ..Self::default()
+        };
+        let mut collector = LoadCollector { load, ..LoadCollector::default() };
         for folder in folders {
             collector.take_record(folder)?;
         }
@@ -86,41 +114,6 @@ fn too_late(days: u64, reader: &RecordReader) -> io::Error {
     ))
 }
 
-/// The first time that a record says.
-fn first_time(folder: &Path) -> io::Result<Option<Duration>> {
-    let mut reader = opened(folder)?;
-    while let Some(part) = reader.next().map_err(io::Error::other)? {
-        let RecordPart::Frame(frame) = part else { continue };
-        if let Some(clock) = clock_in(&frame) {
-            return Ok(Some(clock.time_of(frame.at).wall));
-        }
-    }
-    Ok(None)
-}
-
-fn clock_in(frame: &ReadFrame) -> Option<WallClockReading> {
-    match &frame.content {
-        FrameContent::Header(header) if !header.wall_clock.is_zero() => {
-            Some(WallClockReading::new(frame.at, header.wall_clock))
-        }
-        FrameContent::Event(event) => match **event {
-            ControlEvent::WallClockRead { since_epoch } => Some(WallClockReading::new(frame.at, since_epoch)),
-            ControlEvent::Platform(_)
-            | ControlEvent::PodSpoke { .. }
-            | ControlEvent::ActivatorSpoke { .. }
-            | ControlEvent::MetricsAnswered { .. }
-            | ControlEvent::LinkChanged { .. }
-            | ControlEvent::ZoneRead { .. }
-            | ControlEvent::HistoryRestored { .. }
-            | ControlEvent::DemandImported { .. } => None,
-        },
-        FrameContent::Header(_)
-        | FrameContent::Keyframe(_)
-        | FrameContent::Advance
-        | FrameContent::Unknown => None,
-    }
-}
-
 /// Takes in the records of a run, frame by frame.
 #[derive(Debug, Default)]
 struct LoadCollector {
@@ -130,6 +123,9 @@ struct LoadCollector {
     now: Duration,
     links: BTreeMap<LinkId, ReportingPeer>,
     seen: BTreeMap<(PeerName, BootId), SeenSeconds>,
+    presences: KnownPresences,
+    /// The last time of a process, until the next one says when it begins.
+    process_ended: Option<Duration>,
     pods: BTreeMap<PodName, PodOfRecord>,
     /// Whether the platform has told what was there when the autoscaler began.
     is_synced: bool,
@@ -180,6 +176,7 @@ impl LoadCollector {
     fn take_record(&mut self, folder: &Path) -> io::Result<()> {
         let mut reader = opened(folder)?;
         self.clock = WallClockReading::default();
+        (self.now, self.process_ended) = (Duration::ZERO, None);
         while let Some(part) = reader.next().map_err(io::Error::other)? {
             match part {
                 RecordPart::Gap(gap) => self.load.gaps.push(gap),
@@ -190,24 +187,28 @@ impl LoadCollector {
     }
 
     fn take(&mut self, frame: ReadFrame, reader: &mut RecordReader) -> io::Result<()> {
-        if let Some(clock) = clock_in(&frame) {
-            self.clock = clock;
+        if let FrameContent::Header(header) = &frame.content
+            && header.start == SegmentStart::Empty
+        {
+            self.process_ended = self.now.checked_sub(self.load.begins);
+            self.links.clear();
+            self.is_synced = false;
         }
+        let clock = clock_in(&frame);
+        self.clock = clock.unwrap_or(self.clock);
         let ReadFrame { at, content, outcome } = frame;
         self.reach(at).map_err(|days| too_late(days, reader))?;
+        if let Some(ended) = clock.and_then(|_| self.process_ended.take()) {
+            let began = self.now.saturating_sub(self.load.begins).max(ended);
+            self.load.restarts.push(RecordedRestart { ended, began });
+        }
         match content {
-            FrameContent::Header(header) => {
-                if header.start == SegmentStart::Empty {
-                    self.links.clear();
-                    self.is_synced = false;
-                }
-            }
             FrameContent::Keyframe(keyframe) => {
                 let keyframe = keyframe_in(*keyframe, reader.settings()).map_err(io::Error::other)?;
                 self.note_keyframe(&keyframe);
             }
             FrameContent::Event(event) => self.note_event(*event),
-            FrameContent::Advance | FrameContent::Unknown => {}
+            FrameContent::Header(_) | FrameContent::Advance | FrameContent::Unknown => {}
         }
         self.note_outcome(outcome);
         Ok(())
@@ -258,7 +259,10 @@ impl LoadCollector {
         match event {
             ControlEvent::Platform(fact) => self.note_fact(&fact),
             ControlEvent::PodSpoke { link, word } => self.pod_spoke(link, &word),
-            ControlEvent::ActivatorSpoke { link, word } => self.activator_spoke(link, &word),
+            ControlEvent::ActivatorSpoke { link, word } => {
+                self.activator_spoke(link, &word);
+                self.note_presence(link, &word);
+            }
             ControlEvent::MetricsAnswered { .. }
             | ControlEvent::LinkChanged { .. }
             | ControlEvent::WallClockRead { .. }
@@ -331,6 +335,15 @@ impl LoadCollector {
         }
     }
 
+    /// That an activator holds more than before tells when requests have arrived.
+    fn note_presence(&mut self, link: LinkId, word: &ActivatorWord) {
+        let Some(ReportingPeer { peer, .. }) = self.links.get(&link) else { return };
+        let arrivals = self.presences.hear(peer, word, self.now.saturating_sub(self.load.begins));
+        if let ActivatorWord::Present { revision, .. } = word {
+            self.revision(revision).known_arrivals.extend(arrivals);
+        }
+    }
+
     fn note_boot(&mut self, link: LinkId, boot: BootId) {
         if let Some(peer) = self.links.get_mut(&link) {
             peer.boot = boot;
@@ -372,7 +385,8 @@ impl LoadCollector {
             return None;
         }
         let ended = self.now.checked_sub(Duration::from_secs(second.age))?;
-        let after = ended.checked_sub(self.load.begins)?.checked_sub(SECOND / 2)?;
+        let since = ended.checked_sub(self.load.begins)? + self.load.past_second;
+        let after = since.checked_sub(SECOND / 2)?;
         usize::try_from(after.as_secs()).ok()
     }
 

@@ -9,9 +9,13 @@ const SECONDS_PER_MINUTE: usize = 60;
 /// The load of one revision, from the beginning of the record on.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedRevision {
-    /// How many requests arrived in each second; with fractions, because a second of a reporter is not quite
-    /// one of the clock. Beyond the last one none did.
+    /// How many requests arrived in each second, of which the first began before the record, by the
+    /// `past_second` of that; with fractions, because a second of a reporter is not quite one of the clock.
+    /// Beyond the last one none did.
     pub arrivals: Vec<f32>,
+    /// When some of these requests arrived, since the beginning of the record, in their order: those after
+    /// which an activator held more than it had said before.
+    pub known_arrivals: Vec<Duration>,
     /// How long each pod took from its order until it was ready.
     pub start_ups: Vec<Duration>,
     /// Each count that was decided and is another one than before, with its time since the beginning of the
@@ -85,6 +89,7 @@ impl RecordedRevision {
     pub(crate) fn finish(&mut self) {
         self.counts.sort_by_key(|(at, _)| *at);
         self.counts.dedup_by_key(|(_, count)| *count);
+        self.known_arrivals.sort_unstable();
     }
 }
 

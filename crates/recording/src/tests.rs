@@ -19,7 +19,7 @@ use prost::Message as _;
 use scaling::{DemandDays, RevisionHistory};
 use settings::{ClusterConfig, Metric, RevisionSettings};
 use simulator::{
-    LoadShape, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace,
+    LoadBeginning, LoadShape, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace,
     SimulationReport, TimeDistribution, WorldDelays, new_service, simulate_with_calls,
 };
 use tempfile::TempDir;
@@ -72,6 +72,7 @@ fn run() -> (SimulationReport, Vec<OwnerCall>) {
         ],
         cores: BTreeMap::new(),
         delays: WorldDelays::default(),
+        beginning: LoadBeginning::default(),
         length: Duration::from_secs(25 * 60),
         seed: 7,
         pace: SimulationPace::EveryRequest,

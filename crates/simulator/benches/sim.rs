@@ -23,8 +23,8 @@ use figures::Figure;
 use orchestration::RevisionFacts;
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
-    LoadSource, Scenario, ServiceLoad, ServiceScenario, SimulationPace, TimeDistribution, WorldDelays,
-    new_service, simulate,
+    LoadBeginning, LoadSource, Scenario, ServiceLoad, ServiceScenario, SimulationPace, TimeDistribution,
+    WorldDelays, new_service, simulate,
 };
 use vocabulary::RevisionName;
 
@@ -158,6 +158,7 @@ fn world(services: u32, load: &str, annotations: &[(&str, &str)], length: Durati
         services: (0..services).map(service).collect(),
         cores: BTreeMap::new(),
         delays: WorldDelays::default(),
+        beginning: LoadBeginning::default(),
         length,
         seed: 7,
         pace: SimulationPace::EveryRequest,

@@ -26,8 +26,8 @@ use arguments::number_after;
 use figures::Figure;
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
-    LoadShape, LoadSource, Scenario, ServiceLoad, ServiceReport, ServiceScenario, SimulationPace,
-    TimeDistribution, WorldDelays, new_service, simulate,
+    LoadBeginning, LoadShape, LoadSource, Scenario, ServiceLoad, ServiceReport, ServiceScenario,
+    SimulationPace, TimeDistribution, WorldDelays, new_service, simulate,
 };
 use split_mix::SplitMix;
 use vocabulary::RevisionName;
@@ -191,6 +191,7 @@ impl TwinWorld<'_> {
             services: vec![service],
             cores: BTreeMap::new(),
             delays: WorldDelays::default(),
+            beginning: LoadBeginning::default(),
             length: self.length,
             seed: self.seed,
             pace: SimulationPace::EveryRequest,

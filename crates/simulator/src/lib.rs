@@ -14,6 +14,7 @@
 //! In other made-up worlds there are failures, and two activators and two owners ([`WorldPlan`]): they prove
 //! what the product promises, and measure nothing.
 
+mod arrival_regularity;
 mod arrivals;
 mod azure_trace;
 mod call_log;
@@ -23,11 +24,13 @@ mod expected_requests;
 mod file_arrivals;
 mod fleet_load;
 mod fluid;
+mod link_disturbance;
 mod load_file;
 mod load_shape;
 mod look_plan;
 mod measured_load;
 mod option_text;
+mod ordered_way;
 mod proof;
 mod random;
 mod rate_curve;
@@ -65,8 +68,10 @@ pub use proof::{
 };
 pub use rate_curve::RateCurve;
 pub use report::{ServiceReport, SimulationReport, WaitPercentiles};
-pub use scenario::{Scenario, ScenarioProblem, ServiceScenario, SimulationPace, WorldDelays, new_service};
-pub use scenario_fault::{FaultEffect, ScenarioFault};
+pub use scenario::{
+    LoadBeginning, Scenario, ScenarioProblem, ServiceScenario, SimulationPace, WorldDelays, new_service,
+};
+pub use scenario_fault::{FaultEffect, FaultyLinks, ScenarioFault};
 pub use shared_cores::CoreCount;
 pub use tally::RecordedCount;
 pub use time_distribution::{PercentileTable, TimeDistribution};

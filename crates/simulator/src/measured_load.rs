@@ -1,19 +1,24 @@
 //! The load of a run that was recorded: how many requests arrived in each second, and how long one took.
 //!
-//! A record holds no single request. So each arrives at any time of its second with the same chance, and
-//! takes the mean time of its minute.
+//! A record holds no single request. When some of them arrived is known all the same, because an activator
+//! says at once that it holds more than before. The others arrive in their second as regularly as the counts
+//! of the seconds around say: where these differ as those of random arrivals do, at any time of it with the
+//! same chance; where they hardly differ, at nearly equal intervals. Each takes the mean time of its minute.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::file_arrivals::CountedArrivals;
+use crate::arrival_regularity::{gap_shape, spread};
 use crate::random::RandomStream;
 use crate::rounding::whole_part;
 
 /// The span over which the arrivals of a record are counted.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// Service times are kept by the minute: the mean of a second's few requests is mostly chance.
-const SECONDS_PER_MINUTE: u64 = 60;
+const SECONDS_PER_MINUTE: usize = 60;
+/// No second has more requests: more than any simulation gets through.
+const COUNT_MAX: u32 = 1_000_000;
 
 /// The requests that one Service had, from the beginning of a record on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,22 +27,39 @@ pub struct MeasuredLoad {
     pub(crate) counts: Arc<[u32]>,
     /// The mean time of a request in each minute, where one is known.
     service_times: Arc<[Option<Duration>]>,
+    /// How long before the load the first second began.
+    past_second: Duration,
+    /// The arrivals whose times are known, in their order, since the first second began.
+    known: Arc<[Duration]>,
 }
 
 impl MeasuredLoad {
     /// The load of a Service for which so many requests arrived in each second, and took so long in each
     /// minute. A reporter's second is not quite one of the clock, so the numbers may have fractions: what one
     /// second has beyond a whole number the next ones get. A minute without a time, or beyond the last one,
-    /// has the service time of its Service.
+    /// has the service time of its Service. No second has more than a million requests.
     pub fn new(arrivals: &[f32], service_times: Vec<Option<Duration>>) -> Self {
         let mut rest = 0.0;
         let whole = |arrived: &f32| {
             rest += f64::from(*arrived);
-            let count = whole_part(rest + 0.5);
-            rest -= f64::from(count);
+            let count = whole_part(rest + 0.5).min(COUNT_MAX);
+            rest = (rest - f64::from(count)).min(1.0);
             count
         };
-        Self { counts: arrivals.iter().map(whole).collect(), service_times: service_times.into() }
+        Self {
+            counts: arrivals.iter().map(whole).collect(),
+            service_times: service_times.into(),
+            past_second: Duration::ZERO,
+            known: Arc::new([]),
+        }
+    }
+
+    /// The same, where the first second began so long before the load, and where some of the requests that
+    /// were counted arrived at these times since the load began, in their order.
+    #[must_use]
+    pub fn with_known_times(self, past_second: Duration, arrivals: &[Duration]) -> Self {
+        let known = arrivals.iter().map(|at| *at + past_second).collect();
+        Self { past_second, known, ..self }
     }
 
     /// How many requests arrive in all.
@@ -52,8 +74,8 @@ impl MeasuredLoad {
     }
 
     fn service_time_at(&self, at: Duration) -> Option<Duration> {
-        let minute = usize::try_from(at.as_secs() / SECONDS_PER_MINUTE).unwrap_or(usize::MAX);
-        self.service_times.get(minute).copied().flatten()
+        let second = usize::try_from(at.as_secs()).unwrap_or(usize::MAX);
+        self.service_times.get(second / SECONDS_PER_MINUTE).copied().flatten()
     }
 }
 
@@ -61,20 +83,56 @@ impl MeasuredLoad {
 #[derive(Debug)]
 pub(crate) struct MeasuredArrivals {
     load: MeasuredLoad,
-    arrivals: CountedArrivals,
+    /// How regular the gaps of each minute are.
+    gap_shapes: Vec<f64>,
+    /// The place of the second after the present one.
+    next: usize,
+    /// The place of the known arrival that comes next.
+    next_known: usize,
+    /// The arrivals of the present second that are still to come, the last one first.
+    left: Vec<Duration>,
+    draws: RandomStream,
     last: Duration,
 }
 
 impl MeasuredArrivals {
     pub(crate) fn new(load: &MeasuredLoad, draws: RandomStream) -> Self {
-        let arrivals = CountedArrivals::new(SECOND, &load.counts, draws);
-        Self { load: load.clone(), arrivals, last: Duration::ZERO }
+        Self {
+            load: load.clone(),
+            gap_shapes: load.counts.chunks(SECONDS_PER_MINUTE).map(gap_shape).collect(),
+            next: 0,
+            next_known: 0,
+            left: Vec::new(),
+            draws,
+            last: Duration::ZERO,
+        }
     }
 
     /// `None` once every second is over.
     pub(crate) fn next_at(&mut self) -> Option<Duration> {
-        self.last = self.arrivals.next_at()?;
+        while self.left.is_empty() {
+            let count = *self.load.counts.get(self.next)?;
+            self.draw_second(self.next, count);
+            self.next += 1;
+        }
+        self.last = self.left.pop()?;
         Some(self.last)
+    }
+
+    fn draw_second(&mut self, second: usize, count: u32) {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let begins = Duration::from_secs(u64::try_from(second).unwrap_or_default());
+        let known = &self.load.known[self.next_known..];
+        let passed = known.partition_point(|at| *at < begins + SECOND);
+        self.left.extend(known[..passed].iter().filter(|at| **at >= begins).take(count));
+        self.next_known += passed;
+        let shape = self.gap_shapes.get(second / SECONDS_PER_MINUTE).copied().unwrap_or(1.0);
+        let drawn = spread(&mut self.draws, count - self.left.len(), shape);
+        self.left.extend(drawn.into_iter().map(|part| begins + SECOND.mul_f64(part)));
+        for at in &mut self.left {
+            *at = at.saturating_sub(self.load.past_second);
+        }
+        self.left.sort_unstable_by_key(|at| Reverse(*at));
     }
 
     /// The work of the request that arrived last, if its minute says it.
@@ -108,5 +166,43 @@ mod tests {
         assert_eq!(requests, [(10, work(80)), (70, None), (130, None)]);
         let mut bare = MeasuredArrivals::new(&load.without_service_times(), draws());
         assert_eq!((bare.next_at().map(|at| at.as_secs()), bare.service_time()), (Some(10), None));
+    }
+
+    fn arrivals(load: &MeasuredLoad) -> Vec<Duration> {
+        let mut measured = MeasuredArrivals::new(load, RandomStream::of(7, "hello", "arrival-times"));
+        std::iter::from_fn(|| measured.next_at()).collect()
+    }
+
+    #[test]
+    fn requests_whose_times_are_known_arrive_then_and_no_more_than_were_counted() {
+        let at = Duration::from_millis;
+        let known = [at(1_490), at(1_500), at(1_500), at(5_000)];
+        let load = MeasuredLoad::new(&[0.0, 3.0, 2.0, 0.0], Vec::new()).with_known_times(at(250), &known);
+        let found = arrivals(&load);
+        assert_eq!((&found[..3], found.len()), (&known[..3], 5), "{found:?}");
+        // The third second began 1.75 s after the load.
+        assert!(found[3..].iter().all(|found| (at(1_750)..at(2_750)).contains(found)), "{found:?}");
+        let fewer = MeasuredLoad::new(&[0.0, 1.0], Vec::new()).with_known_times(at(250), &known);
+        assert_eq!(arrivals(&fewer), [at(1_490)]);
+    }
+
+    /// The most requests that arrive within a fifth of a second.
+    fn peak(arrivals: &[Duration]) -> usize {
+        let within = |(place, at): (usize, &Duration)| {
+            arrivals[place..].partition_point(|later| *later < *at + Duration::from_millis(200))
+        };
+        arrivals.iter().enumerate().map(within).max().unwrap_or_default()
+    }
+
+    #[test]
+    fn requests_of_even_seconds_arrive_evenly_and_those_of_random_ones_do_not() {
+        let even: Vec<f32> = (0_u16..120).map(|second| f32::from(22 + second % 2)).collect();
+        let found = arrivals(&MeasuredLoad::new(&even, Vec::new()));
+        assert!(found.is_sorted() && peak(&found) <= 8, "4.5 on average, and {} at most", peak(&found));
+        let mut random = RandomStream::of(7, "hello", "counts");
+        let counts: Vec<f32> =
+            (0..120).map(|_| f32::from(u16::try_from(random.poisson(22.5)).expect("few"))).collect();
+        let found = arrivals(&MeasuredLoad::new(&counts, Vec::new()));
+        assert!(found.is_sorted() && peak(&found) >= 9, "at most {}", peak(&found));
     }
 }

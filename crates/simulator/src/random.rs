@@ -91,6 +91,28 @@ impl RandomStream {
         median * libm::exp(sigma * self.normal())
     }
 
+    /// A number of the gamma distribution with the mean `shape`, which is above zero, and the scale 1: by
+    /// Marsaglia and Tsang (2000), "A simple method for generating gamma variables".
+    pub(crate) fn gamma(&mut self, shape: f64) -> f64 {
+        if shape < 1.0 {
+            return self.gamma(shape + 1.0) * libm::pow(1.0 - self.unit(), 1.0 / shape);
+        }
+        let most_likely = shape - 1.0 / 3.0;
+        let spread = 1.0 / libm::sqrt(9.0 * most_likely);
+        loop {
+            let normal = self.normal();
+            let root = 1.0 + spread * normal;
+            let cube = root * root * root;
+            if cube <= 0.0 {
+                continue;
+            }
+            let bound = 0.5 * normal * normal + most_likely * (1.0 - cube + libm::log(cube));
+            if libm::log(1.0 - self.unit()) < bound {
+                return most_likely * cube;
+            }
+        }
+    }
+
     /// How many events fall into a time in which `mean` of them are expected. The gaps between events are
     /// drawn one by one, so that it is exact for every mean; a mean of a thousand takes a thousand draws.
     pub(crate) fn poisson(&mut self, mean: f64) -> u32 {
@@ -158,6 +180,13 @@ mod tests {
         // The mean is exp(sigma²/2), the variance (exp(sigma²) - 1) exp(sigma²).
         let expected = (libm::exp(0.125), (libm::exp(0.25) - 1.0) * libm::exp(0.25));
         close("log-normal", moments(|random| random.log_normal(1.0, 0.5)), expected, (0.01, 0.02));
+        for shape in [0.4, 1.0, 6.0] {
+            // The fourth central moment of a gamma number is 3 shape² + 6 shape.
+            let of_mean = 5.0 * libm::sqrt(shape / f64::from(DRAWS));
+            let of_variance = 5.0 * libm::sqrt((2.0 * shape * shape + 6.0 * shape) / f64::from(DRAWS));
+            let tolerance = (of_mean, of_variance);
+            close("gamma", moments(|random| random.gamma(shape)), (shape, shape), tolerance);
+        }
         for mean in [0.1, 3.0, 20.0] {
             let tolerance = (0.012 * libm::sqrt(mean) + 0.001, 0.02 * mean + 0.004);
             close("poisson", moments(|random| f64::from(random.poisson(mean))), (mean, mean), tolerance);

@@ -27,6 +27,8 @@ pub struct Scenario {
     pub cores: BTreeMap<RevisionName, CoreCount>,
     /// How long messages are under way.
     pub delays: WorldDelays,
+    /// When the load begins, beside the autoscaler.
+    pub beginning: LoadBeginning,
     /// How long the load lasts.
     pub length: Duration,
     /// The number from which all chance follows.
@@ -35,6 +37,22 @@ pub struct Scenario {
     pub pace: SimulationPace,
     /// What goes wrong; only where each request is followed.
     pub faults: Vec<ScenarioFault>,
+}
+
+/// When a load begins, beside the autoscaler. Services are evaluated every two seconds from their
+/// deployment on, and the activator's seconds are those of the clock: so a run that was recorded is simulated
+/// with the same instants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoadBeginning {
+    /// At a whole second of the clock, a second after the autoscaler has begun and the Services were
+    /// deployed.
+    #[default]
+    AfterDeployment,
+    /// When the autoscaler begins. Only where each request is followed; otherwise as after a deployment.
+    WithAutoscaler {
+        /// How far the second of the autoscaler's clock is then that has begun last; less than a second.
+        past_second: Duration,
+    },
 }
 
 /// How closely a load is followed.

@@ -4,7 +4,7 @@
 //! and when it says its present count before a second is over (`queue-proxy/src/load.rs`), because there they
 //! hang on sockets and a clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use orchestration::{LinkId, PodFacts};
@@ -19,6 +19,8 @@ use crate::world_event::{PodNumber, SeatedRequest, ServiceNumber, SimulatedSeat}
 
 /// How many requests may wait in a pod for each one that runs.
 const DEPTH_PER_SLOT: u32 = 10;
+/// A pod says so many of its latest seconds on a new link.
+const HISTORY: usize = 60;
 /// The least time between two present counts of a pod.
 const PRESENT_EVERY: Duration = Duration::from_millis(100);
 
@@ -66,6 +68,8 @@ pub(crate) struct SimulatedPod {
     meter: LoadMeter,
     seconds: ReporterSeconds,
     open_second: u64,
+    /// The latest seconds that are over, oldest first.
+    history: VecDeque<Sample>,
     settings_version: Version,
     presence: PresenceReport,
 }
@@ -140,6 +144,7 @@ impl SimulatedPod {
             meter: LoadMeter::new(now),
             seconds: ReporterSeconds::since(now),
             open_second: 0,
+            history: VecDeque::new(),
             settings_version: Version::default(),
             presence: PresenceReport::default(),
         }
@@ -167,8 +172,7 @@ impl SimulatedPod {
         }
     }
 
-    /// The first word of the pod on a link. A link stands before the first second of the pod is over, so
-    /// there is no history.
+    /// The first word of the pod on a link, with its latest seconds: an owner that begins has none of them.
     pub(crate) fn hello(&self) -> PodHello {
         PodHello {
             speaks: LinkVersion::CURRENT,
@@ -179,7 +183,7 @@ impl SimulatedPod {
             container_concurrency: self.container_concurrency,
             timeouts: self.timeouts,
             current_second: self.open_second,
-            history: Vec::new(),
+            history: self.history.iter().copied().collect(),
         }
     }
 
@@ -280,6 +284,10 @@ impl SimulatedPod {
         let mut load = self.meter.close_seconds(ended.count(), now);
         load.queued = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
         let sample = Sample { second: self.open_second, load };
+        if self.history.len() == HISTORY {
+            self.history.pop_front();
+        }
+        self.history.push_back(sample);
         self.open_second = ended.next();
         sample
     }

@@ -39,6 +39,7 @@ fn scenario(facts: RevisionFacts, load: &str, service_time: &str, minutes: u64) 
         services: vec![service],
         cores: BTreeMap::new(),
         delays: WorldDelays::default(),
+        beginning: LoadBeginning::default(),
         length: Duration::from_secs(60 * minutes),
         seed: 7,
         pace: SimulationPace::EveryRequest,
@@ -204,6 +205,22 @@ fn a_seed_repeats_to_the_last_event_and_another_one_does_not() {
     assert_eq!(one, again);
     let other = simulate(&Scenario { seed: 8, ..first }).expect("a world");
     assert_ne!(one.fingerprint, other.fingerprint);
+}
+
+/// As that of a record does. A fluid is of whole seconds, and begins as ever.
+#[test]
+fn a_load_may_begin_with_the_autoscaler_at_any_part_of_a_second() {
+    let after = scenario(facts(&[("target", "10")], 0), "constant,rate=50rps", "120ms", 3);
+    let beginning = LoadBeginning::WithAutoscaler { past_second: Duration::from_millis(400) };
+    let with = Scenario { beginning, ..after.clone() };
+    let report = outcome(&with);
+    assert_eq!(report.requests, outcome(&after).requests);
+    assert_eq!(report.counts.first().map(|first| first.at), Some(Duration::ZERO));
+    assert_whole(&report, 50);
+    let fast = |scenario: &Scenario| {
+        outcome(&Scenario { pace: SimulationPace::WholeSeconds, ..scenario.clone() })
+    };
+    assert_eq!(fast(&with), fast(&after));
 }
 
 /// Variants meet the same requests: as many arrive, and with a count that never lacks a slot they differ in

@@ -9,24 +9,29 @@
 //!
 //! The activator's end and the control loop are the values that the programs run. No part calls another: each
 //! message is an event that comes after a delay, and each part does as its commands say. The way of a request
-//! is in `requests`; links, orders and facts are in `control`; `whole_seconds` is in place of `requests`
-//! where these are too many to follow each.
+//! is in `requests`; links are in `links`, orders and facts in `control`; `whole_seconds` is in place of
+//! `requests` where these are too many to follow each.
 
 mod control;
 mod faults;
+mod links;
 mod requests;
 mod whole_seconds;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use orchestration::RouteInForce;
+use settings::ClusterConfig;
 use vocabulary::{RevisionName, Timestamp, fnv1a};
 
 use crate::call_log::{CallLog, OwnerCall};
 use crate::event_queue::EventQueue;
 use crate::fluid::{self, FluidService};
+use crate::link_disturbance::LinkDisturbances;
 use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
-use crate::scenario::{Scenario, SimulationPace, WorldDelays};
+use crate::scenario::{LoadBeginning, Scenario, SimulationPace, WorldDelays};
 use crate::scenario_fault::ScenarioFault;
 use crate::shared_cores::{CoreCount, SharedCores};
 use crate::start_slowness::StartSlowness;
@@ -37,11 +42,12 @@ use crate::world_event::{PodNumber, ServiceNumber, WorldEvent};
 use crate::world_owner::WorldOwner;
 use crate::world_platform::WorldPlatform;
 
-/// The Services are deployed then. No window of the past reaches back before the origin of the time axis.
+/// The Services are deployed then, unless they are together with the load. No window of the past reaches back
+/// before the origin of the time axis.
 const DEPLOYED: Timestamp = Timestamp::from_secs(3_599);
-/// The load begins then, when every link stands.
+/// The load begins then, when every link stands; in a world of a record less than a second later.
 const LOAD_BEGINS: Timestamp = Timestamp::from_secs(3_600);
-/// How often the activator closes a second: it begins with the Services, whose time is a whole second.
+/// How often the activator closes a second: at whole seconds of the clock.
 const SECOND: Duration = Duration::from_secs(1);
 /// How often a run tells how far it is, unless it lasts for fewer seconds.
 const TOLD_TIMES: u32 = 1_000;
@@ -53,6 +59,7 @@ const FINGERPRINTED: u64 = 1_000;
 pub(crate) struct World {
     queue: EventQueue<WorldEvent>,
     now: Timestamp,
+    load_begins: Timestamp,
     ends: Timestamp,
     delays: WorldDelays,
     names: Vec<RevisionName>,
@@ -67,7 +74,13 @@ pub(crate) struct World {
     activator: WorldActivator,
     owner: WorldOwner,
     platform: WorldPlatform,
+    cluster: Arc<ClusterConfig>,
+    /// The routes that were written last.
+    routes: BTreeMap<ServiceNumber, RouteInForce>,
+    /// The Services of which a pod was ready since the owner began.
+    ready_before: BTreeSet<ServiceNumber>,
     faults: Vec<ScenarioFault>,
+    disturbances: LinkDisturbances,
     /// How much longer starts of each Service take for a while.
     slow_starts: Vec<StartSlowness>,
     events: u64,
@@ -78,10 +91,12 @@ impl World {
     /// The world as it is when the Services have just been deployed.
     pub(crate) fn new(scenario: &Scenario, calls: CallLog) -> Self {
         let services = || (0..).map(ServiceNumber).zip(&scenario.services);
+        let WorldBeginning { deployed, load_begins } = WorldBeginning::of(scenario);
         let mut world = Self {
             queue: EventQueue::new(),
-            now: DEPLOYED,
-            ends: LOAD_BEGINS + scenario.length,
+            now: deployed,
+            load_begins,
+            ends: load_begins + scenario.length,
             delays: scenario.delays,
             names: scenario.services.iter().map(|service| service.facts.name.clone()).collect(),
             traffic: services()
@@ -91,13 +106,17 @@ impl World {
                 SimulationPace::EveryRequest => Vec::new(),
                 SimulationPace::WholeSeconds => fluid::services(scenario),
             },
-            tallies: services().map(|_| ServiceTally::new(LOAD_BEGINS)).collect(),
+            tallies: services().map(|_| ServiceTally::new(load_begins)).collect(),
             cores: services().map(|(_, service)| scenario.cores.get(&service.facts.name).copied()).collect(),
             shared_cores: BTreeMap::new(),
-            activator: WorldActivator::new(scenario.services.len(), scenario.seed, DEPLOYED),
+            activator: WorldActivator::new(scenario.services.len(), scenario.seed, deployed),
             owner: WorldOwner::new(calls),
             platform: WorldPlatform::new(&scenario.services),
+            cluster: Arc::clone(&scenario.cluster),
+            routes: BTreeMap::new(),
+            ready_before: BTreeSet::new(),
             faults: scenario.faults.clone(),
+            disturbances: LinkDisturbances::default(),
             slow_starts: vec![StartSlowness::NONE; scenario.services.len()],
             events: 0,
             fingerprint: fnv1a([]),
@@ -105,11 +124,12 @@ impl World {
         for (number, service) in services() {
             world.scale(number, service.facts.wanted, &[], "the first count of the Service");
         }
-        world.queue.push(DEPLOYED + SECOND, WorldEvent::ActivatorSecondEnds);
+        let second_ends = Timestamp::from_secs(deployed.whole_secs()) + SECOND;
+        world.queue.push(second_ends, WorldEvent::ActivatorSecondEnds);
         for (place, fault) in scenario.faults.iter().enumerate() {
-            world.queue.push(LOAD_BEGINS + fault.at, WorldEvent::FaultBegins(place));
+            world.queue.push(load_begins + fault.at, WorldEvent::FaultBegins(place));
         }
-        world.begin_ownership(scenario);
+        world.owner_begins();
         world.begin_load();
         world
     }
@@ -117,14 +137,14 @@ impl World {
     /// Lets everything happen that happens until the load ends, and tells now and then how much of its time
     /// has passed.
     pub(crate) fn run(&mut self, watch: &mut dyn FnMut(Duration)) {
-        let step = (self.ends.saturating_since(LOAD_BEGINS) / TOLD_TIMES).max(SECOND);
-        let mut tell_at = LOAD_BEGINS + step;
+        let step = (self.ends.saturating_since(self.load_begins) / TOLD_TIMES).max(SECOND);
+        let mut tell_at = self.load_begins + step;
         while let Some((at, event)) = self.queue.pop() {
             if at > self.ends {
                 break;
             }
             if at >= tell_at {
-                watch(at.saturating_since(LOAD_BEGINS));
+                watch(at.saturating_since(self.load_begins));
                 tell_at = at + step;
             }
             self.now = at;
@@ -140,7 +160,7 @@ impl World {
     }
 
     pub(crate) fn report(&mut self) -> SimulationReport {
-        let hours = self.ends.saturating_since(LOAD_BEGINS).as_secs_f64() / 3_600.0;
+        let hours = self.ends.saturating_since(self.load_begins).as_secs_f64() / 3_600.0;
         let now = self.now;
         let services = self.names.iter().zip(&mut self.tallies).map(|(name, tally)| {
             let (pod_time, idle_time) = tally.pod_time(now);
@@ -190,13 +210,28 @@ impl World {
             WorldEvent::RevisionIsDue(service) => self.revision_is_due(service),
             WorldEvent::ActivatorSecondEnds => self.activator_second_ends(),
             WorldEvent::ActivatorHears(event) => self.tell_activator(*event),
+            WorldEvent::ActivatorHearsOwner(dial, event) => {
+                if !self.owner.is_lost(dial) {
+                    self.tell_activator(*event);
+                }
+            }
             WorldEvent::PodStarts(pod) => self.pod_starts(pod),
             WorldEvent::PodSecondEnds(pod) => self.pod_second_ends(pod),
             WorldEvent::PresentIsDue(pod) => self.present_is_due(pod),
-            WorldEvent::PodHears(pod, settings) => self.pod_hears(pod, &settings),
+            WorldEvent::PodHears(dial, pod, settings) => {
+                if !self.owner.is_lost(dial) {
+                    self.pod_hears(pod, &settings);
+                }
+            }
             WorldEvent::OwnerIsDue => self.owner_is_due(),
             WorldEvent::OwnerHears(event) => self.tell_owner(*event),
-            WorldEvent::LinkStands(link) => self.link_stands(link),
+            WorldEvent::OwnerHearsWord(dial, event) => {
+                if !self.owner.is_lost(dial) {
+                    self.tell_owner(*event);
+                }
+            }
+            WorldEvent::OwnerBegins => self.owner_begins(),
+            WorldEvent::LinkStands(link, dial) => self.link_stands(link, dial),
             WorldEvent::PlatformHears(order) => self.carry_out(&order),
             WorldEvent::FaultBegins(place) => self.fault_begins(place),
         }
@@ -210,14 +245,14 @@ impl World {
         for service in (0..self.traffic.len()).map(ServiceNumber) {
             self.plan_arrival(service);
             for client in self.traffic[service.0].clients() {
-                self.queue.push(LOAD_BEGINS, WorldEvent::ClientSends(service, client));
+                self.queue.push(self.load_begins, WorldEvent::ClientSends(service, client));
             }
         }
     }
 
     fn plan_arrival(&mut self, service: ServiceNumber) {
         if let Some(after) = self.traffic[service.0].next_arrival() {
-            self.queue.push(LOAD_BEGINS + after, WorldEvent::RequestArrives(service));
+            self.queue.push(self.load_begins + after, WorldEvent::RequestArrives(service));
         }
     }
 
@@ -232,6 +267,30 @@ impl World {
         }
         if let Some(at) = pod.plan_present(self.now) {
             self.queue.push(at, WorldEvent::PresentIsDue(number));
+        }
+    }
+}
+
+/// When a world begins, and when its load does.
+#[derive(Clone, Copy, Debug)]
+struct WorldBeginning {
+    deployed: Timestamp,
+    load_begins: Timestamp,
+}
+
+impl WorldBeginning {
+    fn of(scenario: &Scenario) -> Self {
+        match scenario.beginning {
+            // A fluid is told of whole seconds from the beginning of the load on.
+            LoadBeginning::WithAutoscaler { past_second }
+                if scenario.pace == SimulationPace::EveryRequest =>
+            {
+                let both = LOAD_BEGINS + past_second;
+                Self { deployed: both, load_begins: both }
+            }
+            LoadBeginning::WithAutoscaler { .. } | LoadBeginning::AfterDeployment => {
+                Self { deployed: DEPLOYED, load_begins: LOAD_BEGINS }
+            }
         }
     }
 }

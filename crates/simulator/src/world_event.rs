@@ -38,6 +38,10 @@ impl PodNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClientNumber(pub(crate) usize);
 
+/// One time that a link was dialled, never given to another: a word belongs to the dial on which it left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DialNumber(pub(crate) u64);
+
 /// One request, at the client, the activator or a pod.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimulatedRequest {
@@ -141,17 +145,24 @@ pub(crate) enum WorldEvent {
     /// A second of the activator is over.
     ActivatorSecondEnds,
     ActivatorHears(Box<ActivatorEvent>),
+    /// A word of the owner.
+    ActivatorHearsOwner(DialNumber, Box<ActivatorEvent>),
     /// The app of a pod passes its probe from now on.
     PodStarts(PodNumber),
     PodSecondEnds(PodNumber),
     /// The time of a pod's present count may have come.
     PresentIsDue(PodNumber),
-    PodHears(PodNumber, Arc<PodSettings>),
+    PodHears(DialNumber, PodNumber, Arc<PodSettings>),
     /// The deadline of the owner may have come.
     OwnerIsDue,
+    /// A fact of the platform, or news of a link.
     OwnerHears(Box<ControlEvent>),
-    /// A link of the owner that was ordered stands.
-    LinkStands(LinkId),
+    /// A word of a pod or of the activator.
+    OwnerHearsWord(DialNumber, Box<ControlEvent>),
+    /// A process of the owner begins in place of one that was killed.
+    OwnerBegins,
+    /// A link of the owner that was dialled stands.
+    LinkStands(LinkId, DialNumber),
     PlatformHears(Box<PlatformOrder>),
     /// The fault at this place of the scenario's faults begins.
     FaultBegins(usize),
@@ -174,7 +185,7 @@ impl fmt::Display for WorldEvent {
             Self::PodAnswers(answer, seated) => write!(to, "answer {answer:?} {:?}", seated.request.waited),
             Self::RevisionIsDue(service) => write!(to, "look {}", service.0),
             Self::ActivatorSecondEnds => to.write_str("activator-second"),
-            Self::ActivatorHears(event) => match &**event {
+            Self::ActivatorHears(event) | Self::ActivatorHearsOwner(_, event) => match &**event {
                 ActivatorEvent::Assigned { assignment, .. } => {
                     write!(to, "assigned {} {:?}", assignment.version, assignment.routing)
                 }
@@ -194,9 +205,9 @@ impl fmt::Display for WorldEvent {
             Self::PodStarts(pod) => write!(to, "started {}", pod.0),
             Self::PodSecondEnds(pod) => write!(to, "second {}", pod.0),
             Self::PresentIsDue(pod) => write!(to, "present {}", pod.0),
-            Self::PodHears(pod, settings) => write!(to, "settings {} {}", pod.0, settings.version),
+            Self::PodHears(_, pod, settings) => write!(to, "settings {} {}", pod.0, settings.version),
             Self::OwnerIsDue => to.write_str("owner"),
-            Self::OwnerHears(event) => match &**event {
+            Self::OwnerHears(event) | Self::OwnerHearsWord(_, event) => match &**event {
                 ControlEvent::PodSpoke { link, word } => write!(to, "pod-word {} {word:?}", link.0),
                 ControlEvent::ActivatorSpoke { link, word } => {
                     write!(to, "activator-word {} {word:?}", link.0)
@@ -209,7 +220,8 @@ impl fmt::Display for WorldEvent {
                 | ControlEvent::HistoryRestored { .. }
                 | ControlEvent::DemandImported { .. } => to.write_str("fact"),
             },
-            Self::LinkStands(link) => write!(to, "link {}", link.0),
+            Self::OwnerBegins => to.write_str("owner-begins"),
+            Self::LinkStands(link, _) => write!(to, "link {}", link.0),
             Self::PlatformHears(order) => write!(to, "order {}", order.id.0),
             Self::FaultBegins(place) => write!(to, "fault {place}"),
         }

@@ -1,16 +1,19 @@
-//! The owner of all revisions: the control loop as it is, and the far ends of its links.
+//! The owner of all revisions: the control loop as it is, and its links. Its process can be killed; the next
+//! one knows nothing of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use orchestration::{ControlCommand, ControlEvent, LinkId, Orchestrator, OrchestratorSettings};
 use throttling::LinkNumber;
-use vocabulary::{PodSettings, Timestamp};
+use vocabulary::{Epoch, PodSettings, Timestamp};
 
 use crate::call_log::CallLog;
+use crate::link_disturbance::LinkGroup;
 use crate::look_plan::LookPlan;
-use crate::world_event::PodNumber;
+use crate::ordered_way::OrderedWay;
+use crate::world_event::{DialNumber, PodNumber, ServiceNumber};
 
 /// More rounds than a control loop needs that comes to rest.
 const ROUNDS_MAX: usize = 1_000;
@@ -18,19 +21,77 @@ const ROUNDS_MAX: usize = 1_000;
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// The other end of a link of the owner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkFarEnd {
-    Pod { pod: PodNumber, first: Arc<PodSettings> },
+    Pod { pod: PodNumber, service: ServiceNumber },
     Activator,
+}
+
+impl LinkFarEnd {
+    pub(crate) fn group(self) -> LinkGroup {
+        match self {
+            Self::Pod { service, .. } => LinkGroup::PodsOf(service),
+            Self::Activator => LinkGroup::Activator,
+        }
+    }
+}
+
+/// Whether words can leave on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkStanding {
+    /// The link was just ordered, and stands before a word that leaves now arrives.
+    Dialled,
+    Stands,
+    /// The link was lost and is dialled again.
+    Lost,
+}
+
+/// A link that the owner keeps.
+#[derive(Debug)]
+pub(crate) struct KeptLink {
+    pub(crate) far_end: LinkFarEnd,
+    /// The settings with which the next dial of a pod begins.
+    pub(crate) first: Option<Arc<PodSettings>>,
+    /// The settings that the pod was told since, if it was.
+    told: Option<Arc<PodSettings>>,
+    pub(crate) dial: DialNumber,
+    pub(crate) standing: LinkStanding,
+    pub(crate) to_owner: OrderedWay,
+    pub(crate) to_far_end: OrderedWay,
+}
+
+impl KeptLink {
+    /// Keeps settings for the next dial; on this one they are told by a word of their own.
+    pub(crate) fn tell(&mut self, settings: Arc<PodSettings>) {
+        match self.standing {
+            LinkStanding::Lost => self.first = Some(settings),
+            LinkStanding::Dialled | LinkStanding::Stands => self.told = Some(settings),
+        }
+    }
+
+    /// The link does not stand any more, or not yet: the next dial begins with the settings told so far.
+    pub(crate) fn turn_lost(&mut self) {
+        self.standing = LinkStanding::Lost;
+        if let Some(told) = self.told.take() {
+            self.first = Some(told);
+        }
+    }
 }
 
 /// The control loop with its links.
 #[derive(Debug)]
 pub(crate) struct WorldOwner {
     orchestrator: Orchestrator,
-    pub(crate) links: BTreeMap<LinkId, LinkFarEnd>,
+    pub(crate) links: BTreeMap<LinkId, KeptLink>,
     look: LookPlan,
     pub(crate) calls: CallLog,
+    /// Whether no process of the owner is there.
+    is_down: bool,
+    /// The epoch of the process that is there, or was there last.
+    epoch: u64,
+    dials: u64,
+    /// The dials whose links were lost, with the words that were under way on them.
+    lost_dials: BTreeSet<DialNumber>,
 }
 
 impl WorldOwner {
@@ -40,7 +101,80 @@ impl WorldOwner {
             links: BTreeMap::new(),
             look: LookPlan::new(),
             calls,
+            is_down: true,
+            epoch: 0,
+            dials: 0,
+            lost_dials: BTreeSet::new(),
         }
+    }
+
+    pub(crate) fn is_down(&self) -> bool {
+        self.is_down
+    }
+
+    /// A process begins, in an epoch of its own.
+    pub(crate) fn begin(&mut self) -> Epoch {
+        self.is_down = false;
+        self.epoch += 1;
+        Epoch(self.epoch)
+    }
+
+    /// The process is killed, with all that it knew. Its links were lost before.
+    pub(crate) fn end(&mut self) {
+        self.orchestrator = Orchestrator::new(OrchestratorSettings::default());
+        self.links.clear();
+        self.look = LookPlan::new();
+        self.is_down = true;
+    }
+
+    /// Keeps a link, which is dialled from now on.
+    pub(crate) fn keep(
+        &mut self,
+        link: LinkId,
+        far_end: LinkFarEnd,
+        first: Option<Arc<PodSettings>>,
+    ) -> DialNumber {
+        let dial = self.next_dial();
+        let (to_owner, to_far_end) = (OrderedWay::default(), OrderedWay::default());
+        let standing = LinkStanding::Dialled;
+        let kept = KeptLink { far_end, first, told: None, dial, standing, to_owner, to_far_end };
+        self.links.insert(link, kept);
+        dial
+    }
+
+    /// A link that was lost is dialled again.
+    pub(crate) fn dial_again(&mut self, link: LinkId) -> DialNumber {
+        let dial = self.next_dial();
+        if let Some(kept) = self.links.get_mut(&link) {
+            kept.dial = dial;
+        }
+        dial
+    }
+
+    /// A link is lost. Returns its far end, which notices; `None` if the link did not stand.
+    pub(crate) fn lose(&mut self, link: LinkId) -> Option<LinkFarEnd> {
+        let kept = self.links.get_mut(&link).filter(|kept| kept.standing == LinkStanding::Stands)?;
+        kept.turn_lost();
+        self.lost_dials.insert(kept.dial);
+        Some(kept.far_end)
+    }
+
+    /// Whether a word that was under way is lost with its link.
+    pub(crate) fn is_lost(&self, dial: DialNumber) -> bool {
+        self.lost_dials.contains(&dial)
+    }
+
+    /// The links of a group that stand.
+    pub(crate) fn standing_links(&self, group: LinkGroup) -> Vec<LinkId> {
+        let standing = self.links.iter().filter(|(_, kept)| {
+            kept.standing == LinkStanding::Stands && kept.far_end.group() == group
+        });
+        standing.map(|(&link, _)| link).collect()
+    }
+
+    fn next_dial(&mut self) -> DialNumber {
+        self.dials += 1;
+        DialNumber(self.dials)
     }
 
     /// Takes in an event. What follows is asked for by [`WorldOwner::settle`].
@@ -79,7 +213,7 @@ impl WorldOwner {
     /// The link over which the activator speaks, once it was ordered.
     pub(crate) fn link_of_activator(&self) -> Option<LinkNumber> {
         let mut links = self.links.iter();
-        let found = links.find(|(_, far_end)| matches!(far_end, LinkFarEnd::Activator));
+        let found = links.find(|(_, kept)| kept.far_end == LinkFarEnd::Activator);
         found.map(|(link, _)| LinkNumber(link.0))
     }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use recording::RecordedRestart;
 use serde_json::Value;
 
 use super::counts::PodCounts;
@@ -42,6 +43,10 @@ fn simulate(ebb: &Path, run: &LiveRun, result: &str, options: &[&str]) -> anyhow
     let json = beside(run, result);
     let mut command = Command::new(ebb);
     command.arg("simulate").arg("-f").arg(&run.manifests).arg("--record").arg(&run.record);
+    for RecordedRestart { ended, began } in &run.recorded.restarts {
+        let (at, pause) = (ended.as_millis().max(1), (*began - *ended).as_millis().max(1));
+        command.arg("--fault").arg(format!("autoscaler-killed,at={at}ms,pause={pause}ms"));
+    }
     let output = command.args(options).arg("--json").arg(&json).output().context("starting ebb simulate")?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`ebb simulate` ended with {}: {errors}", output.status);

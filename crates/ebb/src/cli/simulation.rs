@@ -89,8 +89,10 @@ pub(crate) struct SimulateArguments {
     #[arg(long)]
     fast: bool,
     /// Let something go wrong: pods-killed,at=10m,service=hello,pods=2 (they are lost with all that they
-    /// hold) or slow-starts,at=10m,length=5m,times=4 (starts take so many times as long). Without a service
-    /// it is about each. Repeat it for further faults.
+    /// hold), slow-starts,at=10m,length=5m,times=4 (starts take so many times as long),
+    /// autoscaler-killed,at=10m,pause=15s, takeover,at=10m, pod-links-lost,at=10m,length=30s,
+    /// pod-links-slow,at=10m,length=30s,delay=2s, activator-link-lost and activator-link-slow. Without a
+    /// service it is about each. Repeat it for further faults.
     #[arg(long, value_name = "FAULT", value_parser = fault)]
     fault: Vec<ScenarioFault>,
     #[command(flatten)]

@@ -8,7 +8,9 @@ use std::time::Duration;
 use orchestration::RevisionFacts;
 use platform_local::{FrontDoor, LoadedManifest, ManifestSource, first_facts};
 use recording::RecordedLoad;
-use simulator::{LoadShape, LoadSource, Scenario, ServiceLoad, ServiceScenario, WorldDelays};
+use simulator::{
+    LoadBeginning, LoadShape, LoadSource, Scenario, ServiceLoad, ServiceScenario, WorldDelays,
+};
 use vocabulary::{RevisionName, did_you_mean, shown};
 
 use super::load_files;
@@ -43,6 +45,7 @@ pub(super) fn variants(
         services: facts.iter().filter_map(|facts| service(facts, &inputs)).collect(),
         cores: facts.iter().filter_map(|facts| Some((facts.name.clone(), options.cores?))).collect(),
         delays: WorldDelays::default(),
+        beginning: record.map_or_else(LoadBeginning::default, recorded_run::beginning),
         length,
         seed: options.seed,
         pace: options.pace,

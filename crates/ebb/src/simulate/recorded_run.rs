@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use orchestration::RevisionFacts;
 use recording::{RecordedLoad, RecordedRevision, record_folders};
-use simulator::{LoadShape, MeasuredLoad, TimeDistribution};
+use simulator::{LoadBeginning, LoadShape, MeasuredLoad, TimeDistribution};
 use vocabulary::{RevisionName, format_duration};
 
 use crate::cli::SimulateOptions;
@@ -49,7 +49,7 @@ pub(super) fn inputs_of(
     options: &SimulateOptions,
 ) -> Result<ServiceInputs, String> {
     let recorded = record.and_then(|record| record.revisions.get(service));
-    let load = said.or_else(|| measured_load(recorded?, options));
+    let load = said.or_else(|| measured_load(recorded?, record?, options));
     let service_time = options.service_time.clone().or_else(|| mean_service_time(recorded?));
     let service_time = match (service_time, &load) {
         (Some(service_time), _) => service_time,
@@ -64,6 +64,16 @@ pub(super) fn inputs_of(
     Ok(ServiceInputs { load, service_time, start_up })
 }
 
+/// When the load of a record begins: with the autoscaler, if the record does. Where its first part is missing
+/// the instants at which the autoscaler evaluated are not known.
+pub(super) fn beginning(record: &RecordedLoad) -> LoadBeginning {
+    if record.begins_with_autoscaler {
+        LoadBeginning::WithAutoscaler { past_second: record.past_second }
+    } else {
+        LoadBeginning::AfterDeployment
+    }
+}
+
 /// Refuses to simulate for longer than the record tells of.
 pub(super) fn check_length(record: &RecordedLoad, length: Duration) -> Result<(), String> {
     if length <= record.length {
@@ -76,8 +86,13 @@ pub(super) fn check_length(record: &RecordedLoad, length: Duration) -> Result<()
     ))
 }
 
-fn measured_load(recorded: &RecordedRevision, options: &SimulateOptions) -> Option<LoadShape> {
-    let load = MeasuredLoad::new(&recorded.arrivals, recorded.service_times());
+fn measured_load(
+    recorded: &RecordedRevision,
+    record: &RecordedLoad,
+    options: &SimulateOptions,
+) -> Option<LoadShape> {
+    let load = MeasuredLoad::new(&recorded.arrivals, recorded.service_times())
+        .with_known_times(record.past_second, &recorded.known_arrivals);
     let load = if options.service_time.is_some() { load.without_service_times() } else { load };
     (load.requests() > 0).then_some(LoadShape::Measured(load))
 }

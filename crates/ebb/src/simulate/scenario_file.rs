@@ -374,6 +374,18 @@ mod tests {
     }
 
     #[test]
+    fn faults_are_read_as_options_are_and_unknown_ones_are_refused_with_the_nearest() {
+        let with = |faults: &str| read_text(&format!("{WHOLE}faults: {faults}\n"));
+        let read = with("[\"takeover,at=1h\", \"activator-link-slow,at=2h,length=1m,delay=2s\"]");
+        let expected = ["takeover,at=1h", "activator-link-slow,at=2h,length=1m,delay=2s"];
+        let expected: Vec<_> = expected.map(|text| fault(text).expect(text)).into();
+        assert_eq!(read.expect("two faults").faults, expected);
+        let refused = with("[\"takover,at=1h\"]").expect_err("no such fault").join("\n");
+        assert!(refused.contains("line 15: faults is \"takover,at=1h\": \"takover\" is none of"), "{refused}");
+        assert!(refused.contains("did you mean takeover?"), "{refused}");
+    }
+
+    #[test]
     fn all_problems_are_told_together() {
         let text = WHOLE.replace("2s..5s", "x").replace("120ms,p99=800ms", "y");
         assert_eq!(read_text(&text).expect_err("two problems").len(), 2);

@@ -25,6 +25,12 @@ fn each_decision_of_owners_that_take_over_from_each_other_comes_out_again() {
         calls += report.calls;
         compared += report.compared;
     }
+    // Each life of an owner but its first one is a restart.
+    let load = RecordedLoad::read(&record_folders(folder.path()).expect("the folder is there"));
+    let load = load.expect("it can be read").expect("it says when it begins");
+    assert_eq!(load.restarts.len(), lives.len() - 2, "{:?}", load.restarts);
+    let are_in_order = load.restarts.iter().all(|restart| restart.ended <= restart.began);
+    assert!(are_in_order && load.begins_with_autoscaler, "{:?}", load.restarts);
     let called: usize = lives.iter().map(|life| life.calls.len()).sum();
     assert!(lives.len() > 2 && compared > 1_000, "{} lives, {compared} hashes", lives.len());
     assert_eq!(calls, u64::try_from(called).expect("a number"));

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
-    LoadFile, LoadShape, RecordedCount, Scenario, ServiceScenario, SimulationPace, TimeDistribution,
-    WorldDelays, new_service, simulate,
+    LoadBeginning, LoadFile, LoadShape, RecordedCount, Scenario, ServiceScenario, SimulationPace,
+    TimeDistribution, WorldDelays, new_service, simulate,
 };
 use vocabulary::RevisionName;
 
@@ -42,6 +42,7 @@ impl SimulatedRevision<'_> {
             services: vec![service],
             cores: BTreeMap::new(),
             delays: WorldDelays::default(),
+            beginning: LoadBeginning::default(),
             length: self.length,
             seed: 7,
             pace: SimulationPace::WholeSeconds,

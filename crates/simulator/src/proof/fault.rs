@@ -67,6 +67,9 @@ pub(crate) enum WorldFault {
     ActivatorLinkIsSlow { owner: OwnerNumber, activator: ActivatorNumber, delay: Duration, length: Duration },
     /// The connection of the link to a pod is lost, and there is none for a while.
     PodLinkIsLost { pod: PodChoice, pause: Duration },
+    /// The link of a pod to the owner of its bucket breaks, and words on each link between the two take
+    /// longer for a while: the pod hears late that the owner has dialled again.
+    PodLinkIsSlow { pod: PodChoice, delay: Duration, length: Duration },
     /// A pod is killed with all that it holds; the platform starts another one.
     PodCrashes { pod: PodChoice },
     /// The app of a pod fails its probe for a while.
@@ -83,7 +86,8 @@ pub(crate) enum WorldFault {
     CountIsWritten { service: ServiceNumber, count: PodCount },
 }
 
-/// The kinds of faults, of which each seed first draws those that its world has.
+/// The kinds of faults, of which each seed first draws those that its world has. Slow links to pods are drawn
+/// apart, with the takeovers in their midst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FaultKind {
     OwnerRestarts,
@@ -148,6 +152,9 @@ impl WorldFault {
         let kept_pod = |pod: PodChoice| Some(PodChoice { service: kept(pod.service)?, ..pod });
         Some(match self {
             Self::PodLinkIsLost { pod, pause } => Self::PodLinkIsLost { pod: kept_pod(pod)?, pause },
+            Self::PodLinkIsSlow { pod, delay, length } => {
+                Self::PodLinkIsSlow { pod: kept_pod(pod)?, delay, length }
+            }
             Self::PodCrashes { pod } => Self::PodCrashes { pod: kept_pod(pod)? },
             Self::PodTurnsUnready { pod, length } => Self::PodTurnsUnready { pod: kept_pod(pod)?, length },
             Self::StartsFail { service, count } => Self::StartsFail { service: kept(service)?, count },

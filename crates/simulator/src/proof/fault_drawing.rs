@@ -18,6 +18,11 @@ const FIRST: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(120);
 /// The greatest drift of a clock, in parts per million: a hundred times that of a bad quartz.
 const DRIFT_MAX: usize = 5_000;
+/// When the bucket of a pod whose link is slow moves at the earliest: its owner has dialled again by then.
+const DIALLED_AGAIN: Duration = Duration::from_millis(100);
+/// How much longer words on a slow link to a pod take: less than the lease of a bucket.
+const SLOWNESS_LEAST: Duration = Duration::from_millis(500);
+const SLOWNESS_MAX: Duration = Duration::from_secs(3);
 /// The mean number of seconds between two faults of a world in which nothing but takeovers goes wrong.
 const TAKEOVER_GAP: f64 = 120.0;
 
@@ -37,8 +42,49 @@ pub(crate) fn draw_faults(seed: u64, quiet_from: Duration, revisions: &[Revision
     let drifts =
         if kinds.contains(&FaultKind::ClocksDrift) { draw_drifts(&mut random) } else { EntityDrifts::NONE };
     let mean_gap = random.pick(&[45.0, 120.0, 300.0]);
-    let faults = draw_faults_of(&mut random, &kinds, mean_gap, quiet_from, revisions);
+    let mut faults = draw_faults_of(&mut random, &kinds, mean_gap, quiet_from, revisions);
+    // As far apart as the faults of any one kind are.
+    let gap_of_kind = mean_gap * f64::from(u32::try_from(kinds.len() + 1).unwrap_or(u32::MAX));
+    faults.extend(draw_slow_pod_links(seed, share, gap_of_kind, quiet_from, revisions.len()));
+    faults.sort_by_key(|planned| planned.at);
     DrawnFaults { faults, drifts }
+}
+
+/// Slow links to pods, if they exist, so many seconds apart on average. They have a stream of their own: a
+/// world without them is the one that its seed made before there were any.
+fn draw_slow_pod_links(
+    seed: u64,
+    share: f64,
+    mean_gap: f64,
+    quiet_from: Duration,
+    services: usize,
+) -> Vec<PlannedFault> {
+    let mut random = RandomStream::of(seed, "world", "slow links to pods");
+    let mut faults = Vec::new();
+    if !random.happens(share) {
+        return faults;
+    }
+    let mut at = FIRST + span_of(random.exponential(mean_gap));
+    while at + LONGEST < quiet_from {
+        faults.extend(draw_slow_pod_link(&mut random, at, services));
+        at += span_of(random.exponential(mean_gap));
+    }
+    faults
+}
+
+/// The link of a pod breaks, and its owner dials again. Before the first word on that link has come, a bucket
+/// moves, in half of the cases that of the pod; and its former owner hears of that only after the pod has
+/// heard both owners. By chance alone a takeover would hardly ever fall into these seconds.
+fn draw_slow_pod_link(random: &mut RandomStream, at: Duration, services: usize) -> [PlannedFault; 2] {
+    let pod = PodChoice { service: ServiceNumber(random.index(services)), nth: random.index(8) };
+    let delay = random.span(SLOWNESS_LEAST, SLOWNESS_MAX);
+    let length = random.span(delay, LONGEST / 4);
+    let moves_after = random.span(DIALLED_AGAIN, delay);
+    let moves = WorldFault::BucketMoves { bucket: random.pick(&[0, 1]), notice: delay };
+    [
+        PlannedFault { at, fault: WorldFault::PodLinkIsSlow { pod, delay, length } },
+        PlannedFault { at: at + moves_after, fault: moves },
+    ]
 }
 
 /// Owners are killed, stall, and get and lose buckets, and nothing else goes wrong.

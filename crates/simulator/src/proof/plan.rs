@@ -143,6 +143,7 @@ fn draw_cluster(random: &mut RandomStream) -> ClusterConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::fault::WorldFault;
 
     #[test]
     fn a_seed_makes_one_plan_and_two_seeds_make_two() {
@@ -160,6 +161,24 @@ mod tests {
             assert!(plan.faults.is_sorted_by_key(|planned| planned.at), "seed {seed}");
             assert!(plan.length > plan.quiet_from + REST_BESIDE_WINDOWS);
         }
+    }
+
+    #[test]
+    fn a_bucket_moves_before_the_first_word_on_a_slow_link_to_a_pod_arrives() {
+        let mut slow_links = 0;
+        for seed in 0..200 {
+            let faults = WorldPlan::of_seed(seed).faults;
+            for (place, planned) in faults.iter().enumerate() {
+                let WorldFault::PodLinkIsSlow { delay, .. } = planned.fault else { continue };
+                let moves = faults[place..].iter().any(|other| {
+                    matches!(other.fault, WorldFault::BucketMoves { notice, .. } if notice == delay)
+                        && other.at <= planned.at + delay
+                });
+                assert!(moves, "seed {seed}");
+                slow_links += 1;
+            }
+        }
+        assert!((20..2_000).contains(&slow_links), "{slow_links} slow links");
     }
 
     #[test]

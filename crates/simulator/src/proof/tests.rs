@@ -1,6 +1,11 @@
 //! Worlds for the gate, and the test of the test.
 
+use std::time::Duration;
+
+use super::fault::{PlannedFault, PodChoice, WorldFault};
+use super::revision_plan::LoadStretch;
 use super::*;
+use crate::world_event::ServiceNumber;
 
 /// So many worlds run in the gate, in half a minute: a change of this number is a change of its length.
 const SEEDS_OF_THE_GATE: u64 = 24;
@@ -90,4 +95,34 @@ fn a_failure_that_needs_no_fault_shrinks_to_one_service_without_faults() {
 fn a_world_that_fails_nowhere_is_not_shrunk() {
     let plan = WorldPlan::of_seed(1).twin();
     assert_eq!(shrink(&plan, None).services(), plan.services());
+}
+
+/// One Service whose pods always have requests. Three times the link of its first pod breaks, the owner of
+/// the pod dials again, and before its first word has come the other owner has the bucket.
+fn plan_with_slow_pod_links() -> WorldPlan {
+    let plan = WorldPlan::of_takeovers(1, 1, Duration::from_secs(900));
+    let mut revisions = plan.revisions.clone();
+    revisions[0].stretches = vec![LoadStretch { from: Duration::ZERO, rate: 1.0 }];
+    let pod = PodChoice { service: ServiceNumber(0), nth: 0 };
+    let (delay, length) = (Duration::from_secs(2), Duration::from_secs(20));
+    let slow = WorldFault::PodLinkIsSlow { pod, delay, length };
+    let moves = |bucket| WorldFault::BucketMoves { bucket, notice: delay };
+    let faults = [200_u64, 300, 400].into_iter().flat_map(|second| {
+        // Which bucket the Service has is a matter of its name.
+        let at = Duration::from_secs(second);
+        let moved_at = at + Duration::from_secs(1);
+        [(at, slow), (moved_at, moves(0)), (moved_at, moves(1))]
+    });
+    let faults = faults.map(|(at, fault)| PlannedFault { at, fault }).collect();
+    WorldPlan { revisions, faults, ..plan }
+}
+
+#[test]
+fn a_pod_passes_over_the_late_settings_of_its_former_owner() {
+    let outcome = try_world(&plan_with_slow_pod_links(), None);
+    if let Some(failure) = outcome.failure {
+        panic!("{failure}");
+    }
+    let missing = outcome.reached.missing();
+    assert!(!missing.contains(&ReachedState::StaleSettingsIgnored), "{missing:?}");
 }

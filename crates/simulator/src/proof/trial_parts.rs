@@ -1,12 +1,12 @@
 //! The processes of a made-up world, and what lies between them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use orchestration::{ActivatorLife, LinkId};
 use throttling::Ticket;
-use vocabulary::{PodSettings, ReplicaName, Sample, Timestamp};
+use vocabulary::{PodSettings, ReplicaName, Timestamp};
 
 use super::activator_core::ActivatorCore;
 use super::drifting_clock::DriftingClock;
@@ -14,24 +14,8 @@ use super::fault::{ActivatorNumber, OwnerNumber};
 use super::owner_core::OwnerCore;
 use super::trial_event::{ActivatorProcess, ConnectionNumber, OwnerProcess, RequestNumber, TrialEvent};
 use crate::look_plan::LookPlan;
+use crate::ordered_way::OrderedWay;
 use crate::world_event::{PodNumber, ServiceNumber, SimulatedSeat};
-
-/// A pod says so many of its latest seconds on a new link.
-const HISTORY: usize = 60;
-
-/// A way on which nothing overtakes anything.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OrderedWay {
-    last: Timestamp,
-}
-
-impl OrderedWay {
-    /// When something arrives that leaves now.
-    pub(crate) fn arrival(&mut self, now: Timestamp, delay: Duration) -> Timestamp {
-        self.last = self.last.max(now + delay);
-        self.last
-    }
-}
 
 /// Whether a process does anything now.
 #[derive(Debug)]
@@ -171,20 +155,12 @@ pub(crate) struct QueuePlace {
 #[derive(Clone, Debug)]
 pub(crate) struct TrialPod {
     pub(crate) clock: DriftingClock,
-    pub(crate) history: VecDeque<Sample>,
     pub(crate) connection: Option<ConnectionNumber>,
 }
 
 impl TrialPod {
     pub(crate) fn new(clock: DriftingClock) -> Self {
-        Self { clock, history: VecDeque::new(), connection: None }
-    }
-
-    pub(crate) fn remember(&mut self, sample: Sample) {
-        if self.history.len() == HISTORY {
-            self.history.pop_front();
-        }
-        self.history.push_back(sample);
+        Self { clock, connection: None }
     }
 }
 

@@ -50,6 +50,61 @@ fn starts_that_take_longer_let_requests_wait_for_longer() {
     assert_eq!(outcome(&over).wait.p99, before.wait.p99);
 }
 
+/// The last count that was ordered.
+fn last_count(report: &ServiceReport) -> PodCount {
+    report.counts.last().expect("a count was ordered").count
+}
+
+#[test]
+fn another_autoscaler_goes_on_as_the_killed_one_would_have() {
+    let calm = scenario(facts(&[("target", "10")], 0), "constant,rate=50rps", "200ms", 5);
+    let before = outcome(&calm);
+    for fault in ["autoscaler-killed,at=2m,pause=15s", "takeover,at=2m"] {
+        let after = outcome(&with_fault(&calm, fault));
+        assert_eq!((after.requests, after.refused), (before.requests, 0), "{fault}");
+        assert_whole(&after, 50);
+        // The pods go on, and what they tell of their past keeps the count from falling.
+        let share = after.pod_hours() / before.pod_hours();
+        assert!((0.8..1.2).contains(&share), "{fault}: {before:?} {after:?}");
+        let fell = after.counts.iter().any(|recorded| recorded.count == PodCount::ZERO);
+        assert!(!fell, "{fault}: {:?}", after.counts);
+        assert_eq!(outcome(&with_fault(&calm, fault)), after, "the same faults give the same numbers");
+    }
+}
+
+#[test]
+fn without_an_autoscaler_no_count_changes() {
+    let step = "step,from=10rps,to=200rps,at=2m";
+    let calm = scenario(facts(&[("target", "10"), ("max-scale", "20")], 10), step, "100ms", 6);
+    let killed = with_fault(&calm, "autoscaler-killed,at=110s,pause=40s");
+    let after = outcome(&killed);
+    let absent = Duration::from_secs(110)..Duration::from_secs(150);
+    assert!(!after.counts.iter().any(|recorded| absent.contains(&recorded.at)), "{:?}", after.counts);
+    // The one that comes sees the load, and the requests that have waited are served.
+    let (last, expected) = (last_count(&after), last_count(&outcome(&calm)));
+    assert!(last.value().abs_diff(expected.value()) <= 1, "{last} and {expected}: {:?}", after.counts);
+    assert!(after.wait.longest > Duration::from_secs(1), "{after:?}");
+}
+
+#[test]
+fn pods_that_start_behind_slow_or_lost_links_are_used_later() {
+    let step = "step,from=10rps,to=200rps,at=2m";
+    let calm = scenario(facts(&[("target", "10"), ("max-scale", "20")], 10), step, "100ms", 6);
+    let before = outcome(&calm);
+    for fault in [
+        "pod-links-slow,at=110s,length=1m,delay=3s,service=hello",
+        "pod-links-lost,at=110s,length=30s",
+        "activator-link-slow,at=110s,length=1m,delay=3s",
+        "activator-link-lost,at=110s,length=30s",
+    ] {
+        let after = outcome(&with_fault(&calm, fault));
+        assert_eq!((after.requests, after.refused), (before.requests, 0), "{fault}");
+        assert!(after.wait.p99 > before.wait.p99, "{fault}: {before:?} {after:?}");
+        let (last, expected) = (last_count(&after), last_count(&before));
+        assert!(last.value().abs_diff(expected.value()) <= 1, "{fault}: {:?}", after.counts);
+    }
+}
+
 #[test]
 fn faults_that_cannot_happen_are_refused() {
     let calm = scenario(facts(&[("target", "10")], 0), "constant,rate=5rps", "100ms", 5);

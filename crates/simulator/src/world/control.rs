@@ -1,26 +1,21 @@
-//! What the owner hears and orders: facts of the platform, words of links, counts, routes and the end of
-//! pods.
+//! What the owner hears and orders: facts of the platform, counts, routes and the end of pods.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use orchestration::{
-    ActivatorFacts, ActivatorLife, ControlCommand, ControlEvent, LinkId, Order, OrderOutcome, Peer,
-    PlatformFact, PlatformOrder, Unassignment,
+    ActivatorFacts, ActivatorLife, ControlCommand, ControlEvent, Order, OrderOutcome, PlatformFact,
+    PlatformOrder, RouteInForce, Unassignment,
 };
 use throttling::{ActivatorEvent, LinkNumber};
-use vocabulary::{
-    ActivatorWord, Epoch, Ownership, PodCount, PodName, PodSettings, PodWord, ReplicaName, RevisionName,
-};
+use vocabulary::{Ownership, PodCount, PodName, PodWord, ReplicaName, RevisionName};
 
-use super::World;
-use crate::scenario::Scenario;
+use super::{DEPLOYED, World};
 use crate::shared_cores::SharedCores;
 use crate::simulated_pod::{PodDeparture, SimulatedPod};
 use crate::tally::PodOccupation;
 use crate::world_activator::ACTIVATOR;
 use crate::world_event::{PodNumber, ServiceNumber, WorldEvent};
-use crate::world_owner::LinkFarEnd;
 use crate::world_platform::StartedPod;
 
 /// The name under which the owner speaks to the activator.
@@ -30,25 +25,48 @@ const OWNER: &str = "autoscaler";
 const FIRST_WALL_TIME: Duration = Duration::from_secs(4 * 86_400 - 1);
 /// The address at which the activator takes a link: of no pod.
 const ACTIVATOR_ADDRESS: PodNumber = PodNumber(0);
+/// The time until another owner begins at the least: longer than facts and orders are under way.
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
 impl World {
-    /// The owner begins, and hears all that there is.
-    pub(super) fn begin_ownership(&mut self, scenario: &Scenario) {
+    /// A process of the owner begins, and hears all that there is.
+    pub(super) fn owner_begins(&mut self) {
+        let epoch = self.owner.begin();
         let activator = ActivatorFacts {
             name: ReplicaName::new(ACTIVATOR),
             link: ACTIVATOR_ADDRESS.address().into(),
             life: ActivatorLife::Ready,
         };
         // As the program does at its start, before anything is told.
-        self.tell_owner(ControlEvent::WallClockRead { since_epoch: FIRST_WALL_TIME });
-        self.state(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(1))));
-        self.state(PlatformFact::ConfigChanged(Arc::clone(&scenario.cluster)));
+        let since_epoch = FIRST_WALL_TIME + self.now.saturating_since(DEPLOYED);
+        self.tell_owner(ControlEvent::WallClockRead { since_epoch });
+        self.state(PlatformFact::OwnershipChanged(Ownership::of_everything(epoch)));
+        self.state(PlatformFact::ConfigChanged(Arc::clone(&self.cluster)));
         for service in (0..self.names.len()).map(ServiceNumber) {
             self.state(self.platform.fact_of_service(service));
+            if let Some(route) = self.routes.get(&service).cloned() {
+                let revision = self.names[service.0].clone();
+                self.state(PlatformFact::RouteFound { revision, route });
+            }
             self.state(self.platform.fact_of_pods(service));
         }
         self.state(PlatformFact::ActivatorsChanged(vec![activator]));
         self.state(PlatformFact::Synced);
+    }
+
+    /// The process of the owner is killed. After the pause another one begins, which may be that of an
+    /// autoscaler that takes over.
+    pub(super) fn owner_ends(&mut self, pause: Duration) {
+        if self.owner.is_down() {
+            return;
+        }
+        self.end_links();
+        self.owner.end();
+        // The platform remembers that the Services have had a ready pod; the next process does not.
+        for service in std::mem::take(&mut self.ready_before) {
+            self.platform.note_ready(service);
+        }
+        self.queue.push(self.now + pause.max(LEAST_PAUSE), WorldEvent::OwnerBegins);
     }
 
     /// The owner hears a fact after the delay of the platform.
@@ -57,23 +75,12 @@ impl World {
         self.queue.push(self.now + self.delays.platform, event);
     }
 
-    pub(super) fn send_to_owner(&mut self, link: LinkNumber, word: ActivatorWord) {
-        self.owner_hears(ControlEvent::ActivatorSpoke { link: LinkId(link.0), word });
-    }
-
-    /// A pod says something, if its link stands.
-    fn pod_says(&mut self, pod: PodNumber, word: PodWord) {
-        if let Some(link) = self.platform.pod(pod).and_then(|pod| pod.link) {
-            self.owner_hears(ControlEvent::PodSpoke { link, word });
-        }
-    }
-
-    pub(super) fn owner_hears(&mut self, event: ControlEvent) {
-        self.queue.push(self.now + self.delays.link, WorldEvent::OwnerHears(Box::new(event)));
-    }
-
     /// The owner takes in an event, and what follows from it is done.
     pub(super) fn tell_owner(&mut self, event: ControlEvent) {
+        // What was under way to a process that was killed is lost.
+        if self.owner.is_down() {
+            return;
+        }
         let commands = self.owner.hear(event, self.now);
         self.obey_owner(commands);
         self.settle_owner();
@@ -106,34 +113,29 @@ impl World {
             ControlCommand::Sync { activator, ownership, assignments } => {
                 let link = LinkNumber(activator.0);
                 let owner = ReplicaName::new(OWNER);
-                self.send_to_activator(ActivatorEvent::SyncBegan { link, owner, ownership });
+                self.send_to_activator(activator, ActivatorEvent::SyncBegan { link, owner, ownership });
                 for assignment in assignments {
-                    self.send_to_activator(ActivatorEvent::Assigned { link, assignment });
+                    self.send_to_activator(activator, ActivatorEvent::Assigned { link, assignment });
                 }
-                self.send_to_activator(ActivatorEvent::SyncEnded { link });
+                self.send_to_activator(activator, ActivatorEvent::SyncEnded { link });
             }
             // How soon matters to a writer that is busy: here every message leaves at once.
             ControlCommand::Assign { activator, assignment, .. } => {
-                self.send_to_activator(ActivatorEvent::Assigned {
-                    link: LinkNumber(activator.0),
-                    assignment,
-                });
+                let link = LinkNumber(activator.0);
+                self.send_to_activator(activator, ActivatorEvent::Assigned { link, assignment });
             }
             ControlCommand::Unassign { activator, revision, version, how } => {
                 let link = LinkNumber(activator.0);
-                self.send_to_activator(match how {
+                let event = match how {
                     Unassignment::Removed => ActivatorEvent::Removed { link, revision, version },
                     Unassignment::Forgotten => ActivatorEvent::ForgettingAllowed { link, revision, version },
-                });
+                };
+                self.send_to_activator(activator, event);
             }
-            ControlCommand::TellPod { pod, settings } => {
-                if let Some(LinkFarEnd::Pod { pod, .. }) = self.owner.links.get(&pod) {
-                    let event = WorldEvent::PodHears(*pod, settings);
-                    self.queue.push(self.now + self.delays.link, event);
-                }
-            }
+            ControlCommand::TellPod { pod, settings } => self.tell_pod(pod, settings),
             ControlCommand::ReleaseActivator { activator, buckets } => {
-                self.send_to_activator(ActivatorEvent::Released { link: LinkNumber(activator.0), buckets });
+                let link = LinkNumber(activator.0);
+                self.send_to_activator(activator, ActivatorEvent::Released { link, buckets });
             }
             ControlCommand::Order(order) => {
                 let event = WorldEvent::PlatformHears(Box::new(order));
@@ -144,60 +146,11 @@ impl World {
         }
     }
 
-    fn send_to_activator(&mut self, event: ActivatorEvent) {
-        self.queue.push(self.now + self.delays.link, WorldEvent::ActivatorHears(Box::new(event)));
-    }
-
-    fn open_link(&mut self, link: LinkId, peer: Peer) {
-        let far_end = match peer {
-            Peer::Pod { name, settings } => {
-                let Some(pod) = self.platform.pod_named(&name) else { return };
-                LinkFarEnd::Pod { pod, first: settings }
-            }
-            Peer::Activator { .. } => LinkFarEnd::Activator,
-        };
-        self.owner.links.insert(link, far_end);
-        self.queue.push(self.now + self.delays.link, WorldEvent::LinkStands(link));
-    }
-
-    fn close_link(&mut self, link: LinkId) {
-        let Some(LinkFarEnd::Pod { pod, .. }) = self.owner.links.remove(&link) else { return };
-        if let Some(pod) = self.platform.pod_mut(pod).filter(|pod| pod.link == Some(link)) {
-            pod.link = None;
-        }
-    }
-
-    pub(super) fn link_stands(&mut self, link: LinkId) {
-        // A link that was closed meanwhile is of no use.
-        match self.owner.links.get(&link).cloned() {
-            Some(LinkFarEnd::Activator) => {
-                self.tell_activator(ActivatorEvent::LinkOpened { link: LinkNumber(link.0) });
-            }
-            Some(LinkFarEnd::Pod { pod, first }) => self.link_of_pod_stands(link, pod, &first),
-            None => {}
-        }
-    }
-
-    fn link_of_pod_stands(&mut self, link: LinkId, number: PodNumber, first: &PodSettings) {
-        let Some(pod) = self.platform.pod_mut(number) else { return };
-        pod.link = Some(link);
-        let hello = pod.hello();
-        self.pod_says(number, PodWord::Hello(hello));
-        self.pod_hears(number, first);
-    }
-
-    pub(super) fn pod_hears(&mut self, number: PodNumber, settings: &PodSettings) {
-        let Some(pod) = self.platform.pod_mut(number) else { return };
-        if pod.set(settings) {
-            self.pod_says(number, PodWord::SettingsAcknowledged(settings.version));
-            self.pod_changed(number);
-        }
-    }
-
     pub(super) fn pod_starts(&mut self, number: PodNumber) {
         let Some(pod) = self.platform.pod_mut(number) else { return };
         pod.start();
-        let state = pod.state();
+        let (state, service) = (pod.state(), pod.service);
+        self.ready_before.insert(service);
         self.pod_says(number, PodWord::State { state, detail: String::new() });
         self.pod_changed(number);
     }
@@ -231,8 +184,11 @@ impl World {
                 self.scale_as_ordered(revision, *to, end_first, &why.unwrap_or_default())
             }
             Order::ReleasePod { pod, .. } => self.drain(pod),
-            Order::Route { .. }
-            | Order::NoteDrained { .. }
+            Order::Route { revision, routing, activators } => {
+                let route = RouteInForce { routing: *routing, activators: activators.clone() };
+                self.write_route(revision, route)
+            }
+            Order::NoteDrained { .. }
             | Order::ReleaseEntrance { .. }
             | Order::NotePodState { .. }
             | Order::NotePodReach { .. }
@@ -277,6 +233,12 @@ impl World {
                 self.queue.push(started.second_ends_at(), WorldEvent::PodSecondEnds(pod));
             }
         }
+    }
+
+    fn write_route(&mut self, revision: &RevisionName, route: RouteInForce) -> TargetExistence {
+        let Some(service) = self.platform.service(revision) else { return TargetExistence::Unknown };
+        self.routes.insert(service, route);
+        TargetExistence::Known
     }
 
     /// A pod is told to end: it takes what still comes until it holds nothing.

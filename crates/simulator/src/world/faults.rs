@@ -1,4 +1,4 @@
-//! Pods are killed, and starts take longer, as a scenario says.
+//! Pods and the autoscaler are killed, starts take longer, and links are lost or slow, as a scenario says.
 //!
 //! What a killed pod held is lost. The activator hears of a request that ran there when the request would
 //! have been answered; of one that waited there, or ran on cores that are shared, at once.
@@ -7,7 +7,8 @@ use orchestration::{ControlEvent, LinkNews};
 use throttling::RequestEvent;
 
 use super::World;
-use crate::scenario_fault::FaultEffect;
+use crate::link_disturbance::{LinkDisturbanceKind, LinkGroup};
+use crate::scenario_fault::{FaultEffect, FaultyLinks};
 use crate::shared_cores::SharedCores;
 use crate::start_slowness::StartSlowness;
 use crate::world_event::{PodNumber, SeatedRequest, ServiceNumber, SimulatedSeat};
@@ -15,14 +16,26 @@ use crate::world_event::{PodNumber, SeatedRequest, ServiceNumber, SimulatedSeat}
 impl World {
     pub(super) fn fault_begins(&mut self, place: usize) {
         let fault = self.faults[place].clone();
-        for service in (0..self.names.len()).map(ServiceNumber) {
-            if !fault.is_about(&self.names[service.0]) {
-                continue;
+        let all = (0..self.names.len()).map(ServiceNumber);
+        let services: Vec<ServiceNumber> =
+            all.filter(|service| fault.is_about(&self.names[service.0])).collect();
+        match fault.effect {
+            FaultEffect::PodsKilled { pods } => {
+                services.into_iter().for_each(|service| self.kill_pods(service, pods));
             }
-            match fault.effect {
-                FaultEffect::PodsKilled { pods } => self.kill_pods(service, pods),
-                FaultEffect::SlowStarts { times, length } => {
-                    self.slow_starts[service.0] = StartSlowness::until(self.now + length, times);
+            FaultEffect::SlowStarts { times, length } => {
+                let slowness = StartSlowness::until(self.now + length, times);
+                services.into_iter().for_each(|service| self.slow_starts[service.0] = slowness);
+            }
+            FaultEffect::AutoscalerEnds { pause } => self.owner_ends(pause),
+            FaultEffect::LinksLost { links, length } => {
+                for group in groups_of(links, services) {
+                    self.disturb_links(group, LinkDisturbanceKind::Lost, length);
+                }
+            }
+            FaultEffect::LinksSlow { links, delay, length } => {
+                for group in groups_of(links, services) {
+                    self.disturb_links(group, LinkDisturbanceKind::Slow(delay), length);
                 }
             }
         }
@@ -61,5 +74,12 @@ impl World {
         };
         self.tell_activator_of_request(seated.request.service, event);
         self.refuse(&seated.request);
+    }
+}
+
+fn groups_of(links: FaultyLinks, services: Vec<ServiceNumber>) -> Vec<LinkGroup> {
+    match links {
+        FaultyLinks::Pods => services.into_iter().map(LinkGroup::PodsOf).collect(),
+        FaultyLinks::Activator => vec![LinkGroup::Activator],
     }
 }

@@ -53,9 +53,13 @@ impl Ledger {
             std::fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
         }
         let named = || format!("opening {}", path.display());
-        let file = OpenOptions::new().create(true).append(true).open(path).with_context(named)?;
+        let mut file = OpenOptions::new().create(true).append(true).open(path).with_context(named)?;
         let text = std::fs::read_to_string(path).with_context(named)?;
-        // The last line of a run that was killed may be half a line: that mutant is tried again.
+        // The last line of a run that was killed may be half a line: that mutant is tried again, and the next
+        // fate begins a line of its own.
+        if !text.is_empty() && !text.ends_with('\n') {
+            writeln!(file).with_context(named)?;
+        }
         let fates = text.lines().filter_map(fate_in).collect();
         Ok(Self { file, fates })
     }
@@ -104,7 +108,11 @@ mod tests {
         }
         let text = std::fs::read_to_string(&path).expect("it was written");
         std::fs::write(&path, format!("{text}{{\"key\": \"00")).expect("the disk has room");
+        let mut ledger = Ledger::open(&path, false).expect("the file is there");
+        let name = "panic.rs:4: a < b -> a > b".to_owned();
+        ledger.note(MutantRecord { key: 3, fate: MutantFate::NotBuilt, name }).expect("the disk has room");
         let ledger = Ledger::open(&path, false).expect("the file is there");
+        assert_eq!(ledger.fate(3), Some(MutantFate::NotBuilt), "it does not stand behind the half line");
         assert_eq!((ledger.fate(1), ledger.fate(2)), (Some(MutantFate::Caught), None));
         assert_eq!(ledger.fate(u64::MAX), Some(MutantFate::Survived));
         assert_eq!(Ledger::open(&path, true).expect("it begins anew").fate(1), None);

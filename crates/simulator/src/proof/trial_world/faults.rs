@@ -41,6 +41,7 @@ impl TrialWorld<'_> {
                 self.trouble(owner, FarEnd::Activator(activator), LinkTroubleKind::Slow(delay), length);
             }
             WorldFault::PodLinkIsLost { pod, pause } => self.cut_pod(pod, pause),
+            WorldFault::PodLinkIsSlow { pod, delay, length } => self.slow_pod_link(pod, delay, length),
             WorldFault::PodCrashes { pod } => {
                 if let Some(number) = self.chosen(pod) {
                     self.pod_crashes(number);
@@ -99,5 +100,16 @@ impl TrialWorld<'_> {
         for owner in (0..OWNERS).map(OwnerNumber) {
             self.trouble(owner, FarEnd::Pod(number), LinkTroubleKind::Cut, length);
         }
+    }
+
+    /// The owner of the pod dials again, and the pod hears of that late.
+    fn slow_pod_link(&mut self, pod: PodChoice, delay: Duration, length: Duration) {
+        let Some(number) = self.chosen(pod) else { return };
+        let Some(owner) = self.leases.holder(self.bucket_of(pod.service)) else { return };
+        let far_end = FarEnd::Pod(number);
+        self.trouble(owner, far_end, LinkTroubleKind::Slow(delay), length);
+        self.lose_connections(|connection| {
+            connection.process.owner == owner && connection.far_end == far_end
+        });
     }
 }

@@ -11,11 +11,12 @@ use throttling::{ActivatorEvent, LinkNumber};
 use vocabulary::{ActivatorWord, PodSettings, PodWord};
 
 use super::TrialWorld;
+use crate::ordered_way::OrderedWay;
 use crate::proof::fault::{ActivatorNumber, OwnerNumber};
 use crate::proof::reached_state::ReachedState;
 use crate::proof::trial_event::{ConnectionNumber, OwnerProcess, TrialEvent, WordToOwner};
 use crate::proof::trial_parts::{
-    FarEnd, LinkTrouble, LinkTroubleKind, OrderedWay, OwnerLink, ProcessState, TrialConnection,
+    FarEnd, LinkTrouble, LinkTroubleKind, OwnerLink, ProcessState, TrialConnection,
 };
 
 /// The pause before a lost link is dialled again.

@@ -176,10 +176,9 @@ impl TrialWorld<'_> {
     }
 
     pub(super) fn pod_second_ends(&mut self, number: PodNumber) {
-        let Some(known) = self.pods.get_mut(&number) else { return };
+        let Some(known) = self.pods.get(&number) else { return };
         let Some(pod) = self.platform.pod_mut(number) else { return };
         let sample = pod.close_second(known.clock.read(self.now));
-        known.remember(sample);
         self.tally.pod_seconds += 1;
         self.pod_says(number, PodWord::Load { sample, usage: None, late_bytes: None });
         self.plan_second(number);
@@ -232,10 +231,7 @@ impl TrialWorld<'_> {
         let link = self.connections.get(&connection).map(|known| known.link);
         let Some(pod) = self.platform.pod_mut(number) else { return };
         pod.link = link;
-        let mut hello = pod.hello();
-        if let Some(known) = self.pods.get(&number) {
-            hello.history = known.history.iter().copied().collect();
-        }
+        let hello = pod.hello();
         self.pod_says(number, PodWord::Hello(hello));
     }
 

@@ -11,6 +11,7 @@ use super::{BEGAN, SlowStarts, TrialSetup, TrialTally, TrialWorld};
 use crate::call_log::CallLog;
 use crate::event_queue::EventQueue;
 use crate::look_plan::LookPlan;
+use crate::ordered_way::OrderedWay;
 use crate::proof::activator_core::ActivatorCore;
 use crate::proof::bucket_leases::BucketLeases;
 use crate::proof::checks::Checks;
@@ -18,9 +19,7 @@ use crate::proof::drifting_clock::DriftingClock;
 use crate::proof::fault::{ACTIVATORS, ActivatorNumber, OWNERS, OwnerNumber};
 use crate::proof::owner_core::OwnerCore;
 use crate::proof::trial_event::{ActivatorProcess, OwnerProcess, TrialEvent};
-use crate::proof::trial_parts::{
-    LateFacts, OrderedWay, ProcessState, ServiceTrouble, TrialActivator, TrialOwner,
-};
+use crate::proof::trial_parts::{LateFacts, ProcessState, ServiceTrouble, TrialActivator, TrialOwner};
 use crate::proof::trial_traffic::TrialTraffic;
 use crate::random::RandomStream;
 use crate::scenario::{ServiceScenario, WorldDelays};
