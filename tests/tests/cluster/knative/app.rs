@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::DynamicObject;
 use serde_json::{Map, Value, json};
-use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, TestNamespace};
+use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, TestNamespace, in_namespace};
 use tests::knative::PlayedKind;
 use tests::{Load, eventually};
 
@@ -202,6 +202,24 @@ pub(crate) fn status_and_reason(object: &Value, condition: &str) -> [String; 2] 
     let text =
         |key: &str, unset: &str| found.and_then(|found| found[key].as_str()).unwrap_or(unset).to_owned();
     [text("status", "Unknown"), text("reason", "")]
+}
+
+/// The steps of the controller that a test may have asked to wait.
+const CONTROLLER_STEPS: [&str; 5] = ["revisions", "statuses", "services", "endpoints", "serverless-status"];
+
+/// Runs a test in a namespace of its own, with the settings that the installation began with: a test that
+/// failed half way may have left others.
+pub(crate) fn in_knative<Test>(prefix: &str, test: impl FnOnce(TestNamespace) -> Test + Send + 'static)
+where
+    Test: Future<Output = ()> + Send + 'static,
+{
+    in_namespace(prefix, |namespace| async move {
+        for step in CONTROLLER_STEPS {
+            controller_step(&namespace, step, None).await;
+        }
+        write_setting(&namespace, "config-network", "system-internal-tls", Some("Disabled")).await;
+        test(namespace).await;
+    });
 }
 
 /// Asks the stand-in of the controller to wait before a step, to leave it out (`still`), or for neither.
