@@ -6,6 +6,7 @@
 
 mod browsers;
 mod clock;
+mod cluster_domain;
 mod descriptors;
 mod environment;
 mod error_chain;
@@ -30,6 +31,7 @@ mod vital;
 
 pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts};
 pub use clock::{Clock, wall_time};
+pub use cluster_domain::cluster_domain;
 pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit, set_descriptor_limit};
 pub use environment::{Environment, EnvironmentReader};
 pub use error_chain::ErrorChain;
