@@ -9,7 +9,7 @@ use vocabulary::{NameError, PodCount, Problem};
 
 use super::deployment::QueueProxyEnvironment;
 use super::lenient::known_annotations;
-use super::pod_autoscaler::PodAutoscalerRecord;
+use super::pod_autoscaler::{AutoscalerClass, PodAutoscalerRecord};
 use crate::resources::workload::remove_refused;
 
 /// What a revision's facts follow from, beside its `PodAutoscaler`.
@@ -37,7 +37,8 @@ pub struct RevisionReading {
 }
 
 /// Reads a revision. No annotation makes it unreadable: one that cannot be read has no effect, and is a
-/// warning, for Knative's webhook has let it pass.
+/// warning, for Knative's webhook has let it pass. One of another controller's class is only served: that
+/// scales it, by settings of which ebb says nothing.
 pub fn revision_facts(
     autoscaler: &PodAutoscalerRecord,
     around: KnativeSurroundings<'_>,
@@ -48,6 +49,10 @@ pub fn revision_facts(
         warnings.push(problem.message);
         None
     });
+    let is_ours = autoscaler.class == AutoscalerClass::Ours;
+    if !is_ours {
+        warnings.clear();
+    }
     let host = format!("{}.{}.svc.{}", name.name(), name.namespace(), around.domain);
     let facts = RevisionFacts {
         settings,
@@ -58,7 +63,7 @@ pub fn revision_facts(
         url: None,
         hop_keys: Vec::new(),
         wanted: around.wanted,
-        may_write: true,
+        may_write: is_ours,
         reachable: autoscaler.is_reachable(),
         floor: PodCount::ZERO,
         floor_cause: FloorCause::default(),
@@ -154,6 +159,16 @@ mod tests {
         for key in ["vendor", "window"] {
             assert!(warnings.iter().any(|warning| warning.contains(key)), "{key} in {warnings:?}");
         }
+    }
+
+    #[test]
+    fn a_revision_of_another_class_is_served_and_nothing_is_said_of_its_settings() {
+        let RevisionReading { facts, warnings } = with(&json!({
+            "autoscaling.knative.dev/class": "hpa.autoscaling.knative.dev",
+            "autoscaling.knative.dev/window": "5",
+        }));
+        assert!(!facts.may_write && warnings.is_empty(), "{warnings:?}");
+        assert_eq!(facts.hosts(), ["hello-00001.default.svc.cluster.local"]);
     }
 
     #[test]
