@@ -18,7 +18,7 @@ use runtime::{
 };
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
-use vocabulary::{CheckedValue, DRAIN_ACCEPTS_MAX, LinkToken, Problem, ReplicaName};
+use vocabulary::{CheckedValue, DRAIN_ACCEPTS_MAX, Findings, LinkToken, Problem, ReplicaName};
 
 use crate::activator::Activator;
 use crate::config::{ActivatorConfig, Limits, Listeners};
@@ -80,20 +80,33 @@ enum ReportingSource {
 
 impl ReportingSource {
     /// The revision's settings, and each later change of them.
-    fn follow(self) -> watch::Receiver<Arc<RequestReporting>> {
+    fn follow(self, place: &ActivatorPlace) -> watch::Receiver<Arc<RequestReporting>> {
         let folder = match self {
             Self::Fixed(reporting) => return watch::channel(Arc::from(reporting)).1,
             Self::Mounted(folder) => folder,
         };
-        let mounted = MountedSettings::new(OBSERVABILITY_CONFIG_MAP, folder, |data| {
-            let checked = Observability::parse(data).map_err(|findings| findings.problems)?;
-            let reporting = checked.value.reporting();
-            Ok(Arc::new(reporting.expect("it was read, and refused if it was not understood")))
-        });
+        let mounted = if place.is_knatives() {
+            MountedSettings::new(OBSERVABILITY_CONFIG_MAP, folder, |data| {
+                reporting_of(Observability::parse_beside_others(data))
+            })
+        } else {
+            MountedSettings::new(OBSERVABILITY_CONFIG_MAP, folder, |data| {
+                reporting_of(Observability::parse(data))
+            })
+        };
         let (reporting, following) = mounted.follow();
         tokio::task::spawn_local(vital("the settings of the request log and of traces", following));
         reporting
     }
+}
+
+/// What is told about each request, by settings that were read.
+fn reporting_of(
+    read: Result<CheckedValue<Observability>, Findings>,
+) -> Result<Arc<RequestReporting>, Vec<Problem>> {
+    let checked = read.map_err(|findings| findings.problems)?;
+    let reporting = checked.value.reporting();
+    Ok(Arc::new(reporting.expect("it was read, and refused if it was not understood")))
 }
 
 impl ActivatorEnvironment {
@@ -193,7 +206,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
         clock,
         connections: metrics.connection_budget(runtime::raise_descriptor_limit().told().present),
         metrics,
-        reporting: config.reporting.follow(),
+        reporting: config.reporting.follow(&config.place),
         log_format: LogFormat::Text,
         forwarders: TrustedForwarders::AllClients,
         place: config.place,
@@ -360,7 +373,7 @@ mod tests {
         ]);
         let source = config.expect("legal").reporting;
         let following = async {
-            let mut reporting = source.follow();
+            let mut reporting = source.follow(&ActivatorPlace::Ebb);
             assert_eq!(**reporting.borrow_and_update(), RequestReporting::default());
             write("tracing-protocol", "http/protobuf");
             reporting.changed().await.expect("it is followed");

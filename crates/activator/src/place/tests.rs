@@ -26,7 +26,8 @@ fn a_revision_is_named_by_both_headers_and_in_knatives_place_alone() {
     let both = fields(&[REVISION, NAMESPACE]);
     assert_eq!(knative().named_host(&both).as_deref(), Some("hello-00001.shop.svc.cluster.local"));
     assert_eq!(ActivatorPlace::Ebb.named_host(&both), None);
-    for one in [&[REVISION][..], &[NAMESPACE], &[REVISION, ("knative-serving-namespace", "")], &[]] {
+    let empty = ("knative-serving-namespace", "");
+    for one in [&[REVISION][..], &[NAMESPACE][..], &[REVISION, empty][..], &[][..]] {
         assert_eq!(knative().named_host(&fields(one)), None, "{one:?}");
     }
 }

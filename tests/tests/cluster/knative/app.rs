@@ -180,13 +180,17 @@ impl KnativeApp {
         addresses
     }
 
-    /// Requests to the public Service of a revision, as an ingress inside of the cluster sends them.
-    pub(crate) async fn load(&self, revision: &str) -> Load {
+    /// The address and port of the public Service of a revision.
+    pub(crate) async fn address(&self, revision: &str) -> SocketAddr {
         let service = self.namespace.api::<Service>().get(revision).await.expect("the controller made it");
         let address = service.spec.and_then(|spec| spec.cluster_ip).expect("it has an address");
-        let address = address.parse::<IpAddr>().expect("it is one");
+        SocketAddr::new(address.parse::<IpAddr>().expect("it is one"), 80)
+    }
+
+    /// Requests to the public Service of a revision, by its own host.
+    pub(crate) async fn load(&self, revision: &str) -> Load {
         let host = format!("{revision}.{}.svc.cluster.local", self.namespace.name);
-        Load::new(SocketAddr::new(address, 80), &host)
+        Load::new(self.address(revision).await, &host)
     }
 }
 

@@ -1,25 +1,9 @@
 //! Knative's manifest alone undoes ebb's part, and an upgrade of it brings ebb along: the contract's §7.4.
 
-use std::path::Path;
-
-use tests::cluster::{KNATIVE_SYSTEM, kubectl};
+use tests::cluster::kubectl;
 
 use crate::app::{KnativeApp, KnativeAppPlan, in_knative};
-
-/// What `tests/cluster/install-knative` made: the folder of the release, and the overlay with ebb over it.
-fn folder(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/cluster/knative").join(name);
-    folder.to_str().expect("the tests lie in a folder of plain letters").to_owned()
-}
-
-/// Applies a folder of manifests and waits for these Deployments.
-async fn apply(name: &str, deployments: &[&str]) {
-    kubectl(&["apply", "-k", &folder(name)]).await;
-    for deployment in deployments {
-        let deployment = format!("deployment/{deployment}");
-        kubectl(&["-n", KNATIVE_SYSTEM, "rollout", "status", &deployment, "--timeout=90s"]).await;
-    }
-}
+use crate::installing::{apply, folder};
 
 /// The way back and in again. Without an autoscaler that takes their connections the activators do not stay
 /// ready.
