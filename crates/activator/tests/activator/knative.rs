@@ -1,5 +1,5 @@
-//! An activator in the place of Knative's: whose request it is, what probes are answered, and what a pod whose
-//! queue-proxy is Knative's is told. (Contract of the installation, §5.2 to §5.4.)
+//! An activator in the place of Knative's: whose request it is, what probes are answered, and what a pod
+//! whose queue-proxy is Knative's is told. (Contract of the installation, §5.2 to §5.4.)
 
 use std::sync::atomic::Ordering;
 
@@ -94,7 +94,8 @@ async fn a_body_that_is_too_long_to_keep_is_sent_without_asking() {
     assert_eq!(header(&seen(&pod), "expect"), "");
 }
 
-/// An app behind a queue-proxy of Knative's may write any header: it is the app's answer, and not a word of ours.
+/// An app behind a queue-proxy of Knative's may write any header: it is the app's answer, and not a word of
+/// ours.
 #[tokio::test]
 async fn a_refusal_of_ours_in_the_answer_of_such_a_pod_is_the_apps_and_is_not_repeated() {
     let (world, pod) = (World::in_knatives_place(), Pod::start());

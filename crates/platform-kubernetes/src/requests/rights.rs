@@ -1,5 +1,5 @@
-//! May we patch pods, or list ConfigMaps, which only optional roles allow (`deploy/components`)? The API server
-//! is asked before: what is refused again and again would only fill its audit log.
+//! May we patch pods, or list ConfigMaps, which only optional roles allow (`deploy/components`)? The API
+//! server is asked before: what is refused again and again would only fill its audit log.
 
 use std::time::Duration;
 

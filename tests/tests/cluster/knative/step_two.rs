@@ -1,5 +1,5 @@
-//! ebb's activators in the place of Knative's, too: contract §5, §7.2 and the second step of §7.4, and back to
-//! the first one.
+//! ebb's activators in the place of Knative's, too: contract §5, §7.2 and the second step of §7.4, and back
+//! to the first one.
 
 use std::net::SocketAddr;
 
