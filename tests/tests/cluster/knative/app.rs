@@ -13,7 +13,7 @@ use tests::knative::PlayedKind;
 use tests::{Load, eventually};
 
 /// The name of every Service: each test has a namespace of its own.
-const NAME: &str = "hello";
+pub(crate) const NAME: &str = "hello";
 
 /// A Service of Knative's in the namespace of a test.
 #[derive(Clone)]
