@@ -5,8 +5,8 @@
 //! the app: it hears Knative's words alone. (Contract of the installation, §5.)
 
 use dataplane::{Body, Fields, Request, Response, effective_host, names, plain_line, strip_internal};
-use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::StatusCode;
+use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 /// Kubelet's probes name themselves so.
 const KUBELET: &[u8] = b"kube-probe/";

@@ -327,12 +327,13 @@ mod tests {
 
     #[test]
     fn in_knatives_place_requests_come_at_two_ports_and_the_domain_is_the_clusters() {
-        let given = [("POD_NAME", "activator-0"), ("EBB_PROFILE", "knative"), ("CLUSTER_DOMAIN", "Corp.Example")];
+        let name = ("POD_NAME", "activator-0");
+        let given = [name, ("EBB_PROFILE", "knative"), ("CLUSTER_DOMAIN", "Corp.Example")];
         let config = read(&given).expect("enough");
         let ports = [Some(config.requests), config.more_requests].map(|address| address.map(|at| at.port()));
         assert_eq!(ports, [Some(8012), Some(8013)]);
         assert_eq!(config.place, ActivatorPlace::Knative { domain: "corp.example".to_owned() });
-        let own = read(&[("POD_NAME", "activator-0")]).expect("enough");
+        let own = read(&[name]).expect("enough");
         assert_eq!((own.more_requests, own.place), (None, ActivatorPlace::Ebb));
     }
 

@@ -28,8 +28,11 @@ fn revision(pods: &[&Pod]) -> Assignment {
 }
 
 async fn ask(caller: &Caller, headers: &[(&str, &str)]) -> Got {
-    let builder = headers.iter().fold(Request::get("/"), |request, (name, value)| request.header(*name, *value));
-    caller.send(builder.body(Full::default()).unwrap()).await
+    let mut request = Request::get("/");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    caller.send(request.body(Full::default()).unwrap()).await
 }
 
 /// What the pod saw of its only request.

@@ -44,15 +44,13 @@ pub fn revision_facts(
     around: KnativeSurroundings<'_>,
 ) -> Result<RevisionReading, NameError> {
     let name = autoscaler.revision()?;
-    let (settings, mut warnings) = settings_of(autoscaler, around.cluster);
+    let is_ours = autoscaler.class == AutoscalerClass::Ours;
+    let (settings, mut warnings) =
+        if is_ours { settings_of(autoscaler, around.cluster) } else { Default::default() };
     let deadline = settings::progress_deadline(&autoscaler.annotations).unwrap_or_else(|problem| {
-        warnings.push(problem.message);
+        warnings.extend(is_ours.then_some(problem.message));
         None
     });
-    let is_ours = autoscaler.class == AutoscalerClass::Ours;
-    if !is_ours {
-        warnings.clear();
-    }
     let host = format!("{}.{}.svc.{}", name.name(), name.namespace(), around.domain);
     let facts = RevisionFacts {
         settings,
@@ -168,6 +166,7 @@ mod tests {
             "autoscaling.knative.dev/window": "5",
         }));
         assert!(!facts.may_write && warnings.is_empty(), "{warnings:?}");
+        assert_eq!(facts.settings, RevisionSettings::default(), "ebb's own class hpa asks for metrics");
         assert_eq!(facts.hosts(), ["hello-00001.default.svc.cluster.local"]);
     }
 
