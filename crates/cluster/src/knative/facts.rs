@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestration::{Entrance, RevisionFacts};
 use scaling::RevisionOrigin;
-use settings::{ClusterConfig, FloorCause, RevisionSettings};
+use settings::{Class, ClusterConfig, FloorCause, RevisionSettings};
 use vocabulary::{NameError, PodCount, Problem};
 
 use super::deployment::QueueProxyEnvironment;
@@ -46,7 +46,7 @@ pub fn revision_facts(
     let name = autoscaler.revision()?;
     let is_ours = autoscaler.class == AutoscalerClass::Ours;
     let (settings, mut warnings) =
-        if is_ours { settings_of(autoscaler, around.cluster) } else { Default::default() };
+        if is_ours { settings_of(autoscaler, around.cluster) } else { (without_own(), Vec::new()) };
     let deadline = settings::progress_deadline(&autoscaler.annotations).unwrap_or_else(|problem| {
         warnings.extend(is_ours.then_some(problem.message));
         None
@@ -74,6 +74,11 @@ pub fn revision_facts(
         name,
     };
     Ok(RevisionReading { facts, warnings })
+}
+
+/// The settings of a revision of another class: class hpa of ebb's own would ask for metrics of pods.
+fn without_own() -> RevisionSettings {
+    RevisionSettings { class: Some(Class::Kpa), ..RevisionSettings::default() }
 }
 
 /// The settings that can be read, and a sentence for each annotation that cannot.
@@ -166,7 +171,7 @@ mod tests {
             "autoscaling.knative.dev/window": "5",
         }));
         assert!(!facts.may_write && warnings.is_empty(), "{warnings:?}");
-        assert_eq!(facts.settings, RevisionSettings::default(), "ebb's own class hpa asks for metrics");
+        assert_eq!(facts.settings.class, Some(Class::Kpa), "ebb's own class hpa asks for metrics");
         assert_eq!(facts.hosts(), ["hello-00001.default.svc.cluster.local"]);
     }
 
