@@ -53,7 +53,7 @@ pub(crate) struct RepeatableRequest {
     body: Option<Replay>,
     /// When the body leaves for a pod that has not admitted the request.
     departure: BodyDeparture,
-    /// The client sent `Expect`.
+    /// Whether the client sent `Expect: 100-continue`.
     is_expecting: bool,
     /// Whether a pod without a hop key has a queue-proxy of Knative's.
     is_in_knatives_place: bool,

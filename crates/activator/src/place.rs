@@ -97,7 +97,7 @@ impl ActivatorPlace {
     }
 }
 
-/// What kubelet is answered.
+/// The answer to kubelet, by which it judges the pod.
 fn health(takes_requests: bool) -> Response<Body> {
     if takes_requests {
         return Response::new(Body::empty());

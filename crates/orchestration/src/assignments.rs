@@ -73,21 +73,15 @@ fn hold_of_revision(facts: &RevisionFacts) -> Option<String> {
 }
 
 /// A pod's limit was fixed when it was made, so its own word on it is better than the revision's present one.
-/// A pod without a link has no word on it.
 fn pod_assignment(pod: &PodFacts, heard: &HeardOfPod, address: SocketAddr, limit: u32) -> PodAssignment {
     PodAssignment {
         pod: pod.name.clone(),
         address,
         exits: pod.exits.clone(),
         state: pod_state(pod, heard),
-        slots: heard.container_concurrency.filter(|_| !is_without_link(pod)).unwrap_or(limit),
+        slots: heard.container_concurrency.unwrap_or(limit),
         slice: Slice::Undivided,
     }
-}
-
-/// Whether a pod's queue-proxy is Knative's, which is asked for its load in the place of a link.
-fn is_without_link(pod: &PodFacts) -> bool {
-    pod.link.is_some_and(|link| !link.channel.is_link())
 }
 
 /// How soon `next` must be heard after `previous`, if it is another one but for its version, which it shares

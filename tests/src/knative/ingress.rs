@@ -32,7 +32,7 @@ use super::objects::{PlayedKind, text as text_at};
 use super::request_gate::{NETWORK_HASH, text};
 use routes::{IngressRoute, IngressRoutes};
 
-/// Where clients come in.
+/// The port at which clients come in.
 const GATEWAY_PORT: u16 = 8080;
 /// Where a test reads which hosts are programmed.
 const VERDICTS_PORT: u16 = 8081;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use orchestration::{ActivatorLife, RevisionFacts, Subject};
 use scaling::RevisionOrigin;
-use vocabulary::{PodCount, RevisionName, Routing, Timestamp};
+use vocabulary::{BurstCapacity, LinkChannel, PodCount, RevisionName, Routing, Timestamp};
 
 use super::revision_keys;
 use super::revisions::RevisionBounds;
@@ -153,6 +153,20 @@ impl Index {
             .then(|| self.read_revision(key, wanted))
             .flatten()
             .map(|of| of.facts)
+    }
+
+    /// In which way the load of pods of a revision of Knative's is heard of. With `target-burst-capacity` −1
+    /// activators hold every request, and a revision of another class is not scaled here: neither is asked.
+    pub(super) fn channel_of(&self, revision: &RevisionName) -> Option<LinkChannel> {
+        let key = revision_keys::key_of(revision)?;
+        // The pods of a revision that is gone go on as they were asked, until they end.
+        let Some(RevisionReading { facts, .. }) = self.read_revision(&key, PodCount::ZERO) else {
+            return Some(LinkChannel::Scraped);
+        };
+        let of_cluster = self.workloads.cluster().target_burst_capacity;
+        let capacity = facts.settings.target_burst_capacity.unwrap_or(of_cluster);
+        let is_asked = facts.may_write && capacity != BurstCapacity::Unlimited;
+        Some(if is_asked { LinkChannel::Scraped } else { LinkChannel::Unasked })
     }
 
     /// The status says how many pods Kubernetes calls ready.

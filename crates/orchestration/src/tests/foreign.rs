@@ -298,7 +298,8 @@ fn entrances_of_a_removed_revision_wait_for_no_activator_that_acknowledges_nothi
     assert_eq!((is_released, beside.told()), (true, 0));
 }
 
-/// Contract §7.2: its queue-proxy is Knative's, and what stands in the place of its hello has no word on a limit.
+/// Contract §7.2: its queue-proxy is Knative's, and what stands in the place of its hello has no word on a
+/// limit.
 #[test]
 fn a_pod_without_a_link_has_as_many_slots_as_its_revision_says() {
     let mut beside = Beside::new(1);

@@ -83,7 +83,24 @@ fn an_activator_that_ends_is_no_part_of_a_route_that_names_none() {
     assert_eq!(place.outcome(route), Some(&OrderOutcome::Done));
 }
 
-/// Contract §4.8.
+/// Contract §7.2: with `target-burst-capacity` −1 activators hold every request.
+#[test]
+fn pods_behind_activators_for_good_are_not_asked_for_their_load() {
+    let mut place = serving();
+    let channel = |place: &Place| {
+        place.facts.iter().rev().find_map(|fact| {
+            let PlatformFact::PodsChanged { pods, .. } = fact else { return None };
+            pods.first()?.link.map(|link| link.channel)
+        })
+    };
+    assert_eq!(channel(&place), Some(vocabulary::LinkChannel::Scraped));
+    place.autoscaler["metadata"]["annotations"]["autoscaling.knative.dev/target-burst-capacity"] = json!("-1");
+    place.show_autoscaler();
+    place.settle();
+    assert_eq!(channel(&place), Some(vocabulary::LinkChannel::Unasked));
+}
+
+/// Events of a revision, by contract §4.8.
 #[test]
 fn what_is_said_of_a_revision_stands_on_its_autoscaler_and_on_its_deployment() {
     let place = serving();
