@@ -195,8 +195,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
     };
     let more_requests = config.more_requests.map(bind).transpose()?;
     let listeners = Listeners { requests, more_requests, tls: None, link, link_access };
-    let release_max =
-        if config.place == ActivatorPlace::Ebb { RELEASE_MAX } else { RELEASE_MAX_OF_KNATIVE };
+    let release_max = if config.place == ActivatorPlace::Ebb { RELEASE_MAX } else { RELEASE_MAX_OF_KNATIVE };
     let metrics = ActivatorMetrics::register(&registry);
     let memory = MemoryBudget::of_process(runtime::memory_limit());
     let activator_config = ActivatorConfig {
@@ -244,11 +243,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
 /// Returns once no client is sent to this activator any more, as far as can be known. Until then the
 /// activator is ready: a load balancer that asks for readiness must not be faster than the routes, and one
 /// without a ready activator loses requests.
-async fn leave_routes(
-    is_ready: &Cell<bool>,
-    released: impl Future<Output = ()>,
-    release_max: Duration,
-) {
+async fn leave_routes(is_ready: &Cell<bool>, released: impl Future<Output = ()>, release_max: Duration) {
     // Cancelling loses nothing: both only wait.
     tokio::select! {
         () = released => tokio::time::sleep(RELEASED_LINGER).await,

@@ -66,8 +66,11 @@ fn ebbs_activator_keeps_the_ports_of_knatives_service_and_declares_its_link() {
         container.ports.iter().flatten().map(|port| (port.name.as_deref(), port.container_port)).collect();
     let service = named(&documents(RELEASE), "Service", "activator-service").clone();
     for target in [8012, 8013] {
-        let leads_there =
-            service["spec"]["ports"].as_array().expect("ports").iter().any(|port| port["targetPort"] == target);
+        let leads_there = service["spec"]["ports"]
+            .as_array()
+            .expect("ports")
+            .iter()
+            .any(|port| port["targetPort"] == target);
         assert!(leads_there && ports.iter().any(|(_, port)| i64::from(*port) == target), "{target}");
     }
     // By this port's name the autoscaler tells ebb's activators from Knative's.

@@ -313,7 +313,9 @@ fn a_pod_without_a_link_has_as_many_slots_as_its_revision_says() {
     };
     beside.fact(PlatformFact::ActivatorsChanged(vec![knatives_activator(), ours]));
     let link = beside.commands.iter().find_map(|command| {
-        let ControlCommand::OpenLink { link, peer: Peer::Activator { name }, .. } = command else { return None };
+        let ControlCommand::OpenLink { link, peer: Peer::Activator { name }, .. } = command else {
+            return None;
+        };
         (name.as_str() == "activator-2").then_some(*link)
     });
     let word = ActivatorWord::Hello(beside.hello_of("activator-2"));

@@ -87,9 +87,11 @@ impl IngressRoutes {
 
     /// All hosts that lead to a Service which has a ready revision.
     pub(super) fn hosts(&self) -> Vec<String> {
-        let users = self.revisions.keys().map(|(namespace, name)| format!("{name}.{namespace}.{USERS_DOMAIN}"));
+        let users =
+            self.revisions.keys().map(|(namespace, name)| format!("{name}.{namespace}.{USERS_DOMAIN}"));
         let is_ready = |service: &&PlaceName| self.revisions.contains_key(*service);
-        let mapped = self.mapped.iter().filter(|(_, service)| is_ready(service)).map(|(name, _)| name.clone());
+        let mapped =
+            self.mapped.iter().filter(|(_, service)| is_ready(service)).map(|(name, _)| name.clone());
         users.chain(mapped).collect()
     }
 }
@@ -112,7 +114,8 @@ fn addresses(endpoints: &Value) -> Vec<SocketAddr> {
         let ports = [keys::HTTP1_PORT, keys::H2C_PORT];
         let is_there = |port: &u16| list(subset, "/ports").iter().any(|of| of["port"] == *port);
         let Some(port) = ports.into_iter().find(is_there) else { return Vec::new() };
-        let ready = list(subset, "/addresses").iter().filter_map(|address| address["ip"].as_str()?.parse().ok());
+        let ready =
+            list(subset, "/addresses").iter().filter_map(|address| address["ip"].as_str()?.parse().ok());
         ready.map(|ip| SocketAddr::new(ip, port)).collect()
     };
     list(endpoints, "/subsets").iter().flat_map(of_subset).collect()

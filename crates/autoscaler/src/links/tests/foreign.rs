@@ -108,7 +108,8 @@ async fn a_pod_whose_requests_all_come_through_activators_is_heard_and_not_asked
     let hello = events.recv().await;
     assert!(matches!(hello, Some(ControlEvent::PodSpoke { word: PodWord::Hello(_), .. })), "{hello:?}");
     for second in 0..2 {
-        let Some(ControlEvent::PodSpoke { word: PodWord::Load { sample, .. }, .. }) = events.recv().await else {
+        let Some(ControlEvent::PodSpoke { word: PodWord::Load { sample, .. }, .. }) = events.recv().await
+        else {
             panic!("no load")
         };
         assert_eq!((sample.second, sample.load), (second, Load::default()));

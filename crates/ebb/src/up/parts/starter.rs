@@ -80,7 +80,8 @@ impl ActivatorStarter {
         let requests = requests.try_clone().context("lending the listening socket")?;
         let tls =
             tls.as_ref().map(TlsListener::try_clone).transpose().context("lending the socket for TLS")?;
-        let listeners = Listeners { requests, more_requests: None, tls, link, link_access: link_token.into() };
+        let listeners =
+            Listeners { requests, more_requests: None, tls, link, link_access: link_token.into() };
         Ok(RunningActivator {
             activator: Activator::start(config, listeners).context("starting the activator")?,
             facts,

@@ -36,9 +36,8 @@ fn a_deployment_whose_labels_name_another_revision_leaves_the_former_one_without
     let moved = revision_deployment(&read(&object)).map(Box::new);
     place.show(News::Knative(KnativeNews::Deployment(Change::Put(key("hello-00001-deployment"), moved))));
     place.settle();
-    let is_gone = |fact: &PlatformFact| {
-        matches!(fact, PlatformFact::RevisionRemoved(name) if *name == revision())
-    };
+    let is_gone =
+        |fact: &PlatformFact| matches!(fact, PlatformFact::RevisionRemoved(name) if *name == revision());
     assert!(place.facts.iter().any(is_gone), "{:?}", place.facts);
 }
 
@@ -94,7 +93,8 @@ fn pods_behind_activators_for_good_are_not_asked_for_their_load() {
         })
     };
     assert_eq!(channel(&place), Some(vocabulary::LinkChannel::Scraped));
-    place.autoscaler["metadata"]["annotations"]["autoscaling.knative.dev/target-burst-capacity"] = json!("-1");
+    place.autoscaler["metadata"]["annotations"]["autoscaling.knative.dev/target-burst-capacity"] =
+        json!("-1");
     place.show_autoscaler();
     place.settle();
     assert_eq!(channel(&place), Some(vocabulary::LinkChannel::Unasked));
