@@ -100,6 +100,26 @@ fn pods_behind_activators_for_good_are_not_asked_for_their_load() {
     assert_eq!(channel(&place), Some(vocabulary::LinkChannel::Unasked));
 }
 
+/// Contract §2.2, §2.3: the status is the memory of the autoscaler, and its times move with its words alone.
+#[test]
+fn must_move_no_time_of_a_condition_at_a_takeover() {
+    let before = serving();
+    let mut place = Place::new();
+    (place.autoscaler, place.service) = (before.autoscaler.clone(), before.service.clone());
+    place.second = before.second + 300;
+    place.pod("hello-00001-deployment-a", "10.0.0.1", "True");
+    place.show_service();
+    place.apply(1);
+    let mut place = place.listed();
+    place.controller(&["10.1.0.1"], "True");
+    place.pass(5);
+    place.decide(Some(1), 3);
+    place.route(Routing::ThroughActivator);
+    place.pass(60);
+    assert_eq!(place.autoscaler["status"], before.autoscaler["status"]);
+    assert_eq!((place.statuses, place.written()), (0, Vec::<String>::new()));
+}
+
 /// Events of a revision, by contract §4.8.
 #[test]
 fn what_is_said_of_a_revision_stands_on_its_autoscaler_and_on_its_deployment() {
