@@ -1,6 +1,7 @@
 //! What every process needs, whatever it does: a clock, random numbers, logs, metrics, trusted hosts,
-//! signals, listening sockets, places for the connections of pages, and waits between attempts. It speaks no
-//! HTTP: the proxies have a stack of their own, which counts microseconds, and the others `hyper` and `axum`.
+//! signals, listening sockets, the cluster's domain, places for pages' connections, and waits between
+//! attempts. It speaks no HTTP: the proxies have a stack of their own, which counts microseconds, and the
+//! others `hyper` and `axum`.
 //!
 //! Pure crates take time and random numbers as parameters; this crate is where those parameters come from.
 
