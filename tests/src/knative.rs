@@ -7,13 +7,15 @@
 //! ```text
 //!   objects of the cluster ─► [`controller`] ─► objects, as Knative's controller makes them
 //!                              decisions are a function of the objects; the shell watches and writes
-//!   requests ─► [`activator`] ─► [`queue_proxy`] ─► app        loads ─► ebb's autoscaler
+//!   requests ─► [`ingress`] ─► [`activator`] ─► [`queue_proxy`] ─► app        loads ─► ebb's autoscaler
 //! ```
 
 pub mod activator;
 pub mod controller;
 mod forwarding;
+pub mod ingress;
 mod keys;
+mod kind_watch;
 mod load_meter;
 #[cfg(test)]
 mod manifests;

@@ -86,6 +86,7 @@ impl Activator {
                 context: Arc::clone(&context),
                 assignments: Arc::clone(&assignments),
                 listener: listeners.requests.try_clone()?,
+                more: listeners.more_requests.as_ref().map(std::net::TcpListener::try_clone).transpose()?,
                 tls: tls.as_ref().map(ClientTlsListener::try_clone).transpose()?,
                 connections: Arc::clone(&connections),
                 orders,
@@ -166,6 +167,8 @@ struct Worker {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
     listener: std::net::TcpListener,
+    /// One more for the same.
+    more: Option<std::net::TcpListener>,
     tls: Option<ClientTlsListener>,
     connections: Arc<ConnectionBudget>,
     orders: mpsc::Receiver<WorkerOrder>,
@@ -195,8 +198,14 @@ impl Worker {
             let serving = serve_tls(listener, Rc::clone(&stack), drain.clone(), limits, tls);
             tokio::task::spawn_local(vital("a TLS listener of the activator", serving))
         });
-        let serving = serve(self.listener, stack, drain, limits);
-        let serving = tokio::task::spawn_local(vital("a listener of the activator", serving));
+        let listeners = iter::once(self.listener).chain(self.more);
+        let serving: Vec<_> = listeners
+            .map(|listener| {
+                let serving = serve(listener, Rc::clone(&stack), drain.clone(), limits);
+                // Awaited at the end of the worker.
+                tokio::task::spawn_local(vital("a listener of the activator", serving))
+            })
+            .collect();
         let executing = backends::execute_orders(self.orders, upstreams, Rc::clone(&worker_listeners));
         let executing = tokio::task::spawn_local(vital("the orders of the activator's link", executing));
         self.ending.leaving.cancelled().await;
@@ -219,7 +228,7 @@ impl Worker {
         for task in [executing, following, tracing] {
             task.abort();
         }
-        for serving in iter::once(serving).chain(tls_serving) {
+        for serving in serving.into_iter().chain(tls_serving) {
             if let Ok(Err(error)) = serving.await {
                 tracing::error!(%error, "the activator could not accept requests");
             }

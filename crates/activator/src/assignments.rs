@@ -101,6 +101,11 @@ impl Assignments {
         HeadSizeLimit::new(bytes).expect("nothing but limits is stored")
     }
 
+    /// Whether the revisions of every bucket were named at least once.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.news.borrow().is_synced
+    }
+
     /// Tells of every change that may let [`Assignments::find`] answer otherwise.
     pub(crate) fn news(&self) -> watch::Receiver<AssignmentNews> {
         self.news.subscribe()

@@ -12,6 +12,7 @@ use vocabulary::ReplicaName;
 
 use crate::forwarders::TrustedForwarders;
 use crate::metrics::ActivatorMetrics;
+use crate::place::ActivatorPlace;
 
 /// How an activator runs. What it serves comes over its link.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct ActivatorConfig {
     pub log_format: LogFormat,
     /// Clients whose word about a request's way here is passed on; that of others is replaced.
     pub forwarders: TrustedForwarders,
+    /// How requests name their revisions, and which words pods understand.
+    pub place: ActivatorPlace,
 }
 
 /// Limits of what one activator holds. Each is refused with `queue-full` and has a metric.
@@ -74,6 +77,8 @@ pub struct Listeners {
     /// Requests, HTTP/1.1 and HTTP/2. The owner keeps the socket and lends clones (`try_clone`), so that a
     /// new activator can accept before the old one stops.
     pub requests: TcpListener,
+    /// One more socket for the same, where a cluster's Services lead to two ports.
+    pub more_requests: Option<TcpListener>,
     /// The same from clients that speak TLS, if somewhere they do.
     pub tls: Option<TlsListener>,
     /// The autoscaler dials this. Every activator has its own: a link belongs to one of them.

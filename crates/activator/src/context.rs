@@ -12,6 +12,7 @@ use crate::agenda::Agenda;
 use crate::config::{ActivatorConfig, Limits};
 use crate::forwarders::TrustedForwarders;
 use crate::metrics::ActivatorMetrics;
+use crate::place::ActivatorPlace;
 use crate::quota::Quota;
 
 /// The shared part of an activator.
@@ -25,6 +26,7 @@ pub(crate) struct Context {
     /// The format of the lines of the request log.
     pub(crate) log_format: LogFormat,
     pub(crate) forwarders: TrustedForwarders,
+    pub(crate) place: ActivatorPlace,
     /// Revisions at which the thread of the links is to look.
     pub(crate) agenda: Agenda,
     /// Cancelled when the activator is leaving: another activator takes over.
@@ -47,6 +49,7 @@ impl Context {
             reporting: config.reporting,
             log_format: config.log_format,
             forwarders: config.forwarders,
+            place: config.place,
             agenda: Agenda::default(),
             leaving: CancellationToken::new(),
             released: CancellationToken::new(),

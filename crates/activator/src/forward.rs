@@ -13,7 +13,7 @@ use std::sync::Arc;
 use dataplane::{
     AppRefusals, Body, ClientUpgrade, Connection, Drain, ExceededLimit, GuardedBody, Hop, HopFailure,
     NextHop, PeerStart, Refusal, RefusalReason, RequestKind, Response, SendErrorKind, Span, Timers,
-    Upstreams, limit_reached, names, text_of_refusals,
+    Upstreams, limit_reached, names, strip_refusal, text_of_refusals,
 };
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -328,14 +328,14 @@ impl RequestForwarder<'_> {
     async fn attempt(&mut self, address: SocketAddr, guard: &Guard) -> Result<AttemptOutcome, HopFailure> {
         let (settings, seat) = (self.revision.settings(), guard.seat());
         let (way, hop) = (self.way(seat), settings.hop(seat.address()));
-        let Some(PodAttempt { request, gate }) = self.outgoing.attempt(way, hop) else {
+        let Some(PodAttempt { request, gate, is_plain }) = self.outgoing.attempt(way, hop) else {
             let detail = "the pod did not take the request, and its body is too long to be sent again";
             return Err(Refusal::new(RefusalReason::UpstreamClosed, detail).into());
         };
         let sending = self.upstreams.send(address, self.outgoing.protocol, request);
         let answered = self.timers.limit(sending).await.map_err(|expired| self.timed_out(expired))?;
         match answered {
-            Ok(response) if says(&response, names::EBB_NOT_STARTED).is_some() => {
+            Ok(response) if !is_plain && says(&response, names::EBB_NOT_STARTED).is_some() => {
                 let may_find_no_room = matches!(way, Way::QueueAtOnce | Way::Unmeasured);
                 Ok(if may_find_no_room && names_reason(&response, RefusalReason::QueueFull) {
                     AttemptOutcome::NoRoom
@@ -345,7 +345,10 @@ impl RequestForwarder<'_> {
                     AttemptOutcome::NotStarted
                 })
             }
-            Ok(response) => {
+            Ok(mut response) => {
+                if is_plain && let Some(headers) = response.fields_mut().of_hops_mut() {
+                    strip_refusal(headers);
+                }
                 // The pod has admitted it, so there will be no other attempt. Slot and kept body hear of that
                 // before the client gets a byte.
                 guard.seat().started();

@@ -77,6 +77,7 @@ mod tests {
             reporting: tokio::sync::watch::channel(Arc::default()).1,
             log_format: runtime::LogFormat::Text,
             forwarders: TrustedForwarders::default(),
+            place: crate::place::ActivatorPlace::Ebb,
         }))
     }
 

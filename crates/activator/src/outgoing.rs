@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dataplane::{
     Body, Connection, Fields, Gate, Protocol, RawTarget, Request, RequestTarget, names, set_forwarded_for,
-    set_host, strip_forwarded, strip_internal,
+    set_host, strip_forwarded,
 };
 use http::header::{EXPECT, HeaderName, HeaderValue};
 use http::{Method, Version};
@@ -53,6 +53,12 @@ pub(crate) struct RepeatableRequest {
     body: Option<Replay>,
     /// When the body leaves for a pod that has not admitted the request.
     departure: BodyDeparture,
+    /// Whether the client sent `Expect: 100-continue`.
+    is_expecting: bool,
+    /// Whether a pod without a hop key has a queue-proxy of Knative's.
+    is_in_knatives_place: bool,
+    /// The host that such a pod is told.
+    plain_host: Option<HeaderValue>,
 }
 
 /// One attempt to send the request to a pod.
@@ -60,6 +66,8 @@ pub(crate) struct PodAttempt {
     pub(crate) request: Request<Body>,
     /// Opened when the pod has taken the request, if it was not opened before.
     pub(crate) gate: Option<Gate>,
+    /// The pod's queue-proxy is Knative's, which says no word of ours: one in its answer is the app's.
+    pub(crate) is_plain: bool,
 }
 
 impl RepeatableRequest {
@@ -74,12 +82,15 @@ impl RepeatableRequest {
         connection: &Connection,
         context: &Arc<Context>,
     ) -> Self {
-        set_host(&mut request, None, "localhost");
+        let place = &context.place;
+        let plain_host = place.host_for_plain_pods(&request);
+        let noted_host = place.noted_host(request.fields());
+        set_host(&mut request, noted_host, "localhost");
         let (mut head, body) = request.into_parts();
         let is_trusted = context.forwarders.trusts(connection.peer().ip());
         let mut is_expecting = false;
         if let Some(headers) = head.fields.of_hops_mut() {
-            strip_internal(headers);
+            place.strip(headers);
             if !is_trusted {
                 strip_forwarded(headers);
             }
@@ -90,9 +101,6 @@ impl RepeatableRequest {
             head.fields.map_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
         }
         set_forwarded_for(&mut head.fields, connection.forwarded_for());
-        if is_expecting {
-            head.fields.set_of_hops(names::EBB_EXPECT, HeaderValue::from_static("1"));
-        }
         let body = (!body.is_empty()).then(|| Replay::new(body, context));
         Self {
             protocol,
@@ -107,15 +115,20 @@ impl RepeatableRequest {
                 Protocol::Http1 => BodyDeparture::IfKept,
             },
             body,
+            is_expecting,
+            is_in_knatives_place: place.is_knatives(),
+            plain_host,
         }
     }
 
     /// The next attempt. `None` if the beginning of the body was not kept.
     pub(crate) fn attempt(&self, way: Way, hop: HopHeaders<'_>) -> Option<PodAttempt> {
+        let is_plain = self.is_in_knatives_place && hop.key.is_none();
         let is_held = self.body.as_ref().is_some_and(|body| match self.departure {
             BodyDeparture::AtOnce => false,
-            BodyDeparture::IfKept => !body.reserve(),
-            BodyDeparture::OnDemand => true,
+            // A queue-proxy of Knative's does not ask for it.
+            BodyDeparture::IfKept => !body.reserve() && !is_plain,
+            BodyDeparture::OnDemand => !is_plain,
         });
         let mut request = Request::new(Body::empty());
         let gate = is_held.then(|| Gate::opened_by_continue(request.extensions_mut()));
@@ -129,7 +142,22 @@ impl RepeatableRequest {
         }
         *request.version_mut() = self.version;
         *request.fields_mut() = self.fields.clone();
-        let fields = request.fields_mut();
+        if is_plain {
+            self.say_plainly(request.fields_mut(), way);
+        } else {
+            self.say(request.fields_mut(), way, hop);
+        }
+        if gate.is_some() {
+            request.fields_mut().set_of_hops(EXPECT, HeaderValue::from_static("100-continue"));
+        }
+        Some(PodAttempt { request, gate, is_plain })
+    }
+
+    /// Says to a queue-proxy of ours who sends, and which way the request goes.
+    fn say(&self, fields: &mut Fields, way: Way, hop: HopHeaders<'_>) {
+        if self.is_expecting {
+            fields.set_of_hops(names::EBB_EXPECT, HeaderValue::from_static("1"));
+        }
         for (name, value) in [(names::EBB_HOP_KEY, hop.key), (names::EBB_POD, hop.pod)] {
             if let Some(value) = value {
                 fields.set_of_hops(name, value.clone());
@@ -149,10 +177,20 @@ impl RepeatableRequest {
         if way == Way::QueueAtOnce {
             fields.set_of_hops(names::EBB_NO_QUEUE, HeaderValue::from_static("1"));
         }
-        if gate.is_some() {
-            fields.set_of_hops(EXPECT, HeaderValue::from_static("100-continue"));
+    }
+
+    /// Says the same to a queue-proxy of Knative's, in Knative's words: it passes others on to the app.
+    fn say_plainly(&self, fields: &mut Fields, way: Way) {
+        if let Some(host) = &self.plain_host {
+            fields.set_of_hops(names::K_ORIGINAL_HOST, host.clone());
         }
-        Some(PodAttempt { request, gate })
+        match way {
+            // An unmeasured request counts nowhere, and what came through an activator does not count there.
+            Way::Queue | Way::QueueAtOnce | Way::Unmeasured => {
+                fields.set_of_hops(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
+            }
+            Way::Direct => {}
+        }
     }
 
     /// A pod has taken the request: there will be no other attempt.

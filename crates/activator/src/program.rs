@@ -14,11 +14,11 @@ use link::LinkAccess;
 use runtime::{
     Clock, Environment, EnvironmentReader, LogFormat, MetricsRegistry, MountedSettings,
     OBSERVABILITY_CONFIG_MAP, Observability, PageLimits, PageListener, PagePlaces, RequestReporting,
-    StopRequests, TrustedHosts, run_program, vital,
+    StopRequests, TrustedHosts, cluster_domain, run_program, vital,
 };
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
-use vocabulary::{CheckedValue, DRAIN_ACCEPTS_MAX, LinkToken, Problem, ReplicaName};
+use vocabulary::{CheckedValue, DRAIN_ACCEPTS_MAX, Findings, LinkToken, Problem, ReplicaName};
 
 use crate::activator::Activator;
 use crate::config::{ActivatorConfig, Limits, Listeners};
@@ -26,6 +26,7 @@ use crate::forwarders::TrustedForwarders;
 use crate::link_certificates;
 use crate::metrics::ActivatorMetrics;
 use crate::pages::{ActivatorAdminPages, ActivatorMetricsPages};
+use crate::place::ActivatorPlace;
 
 /// How long held requests may take in a drain: Knative's termination grace period for activators.
 const DRAIN_PATIENCE: Duration = Duration::from_mins(10);
@@ -36,6 +37,9 @@ const RELEASE_MAX: Duration = Duration::from_secs(30);
 /// How long it accepts connections after that word: as long as a node may take to hear of a change of
 /// addresses.
 const RELEASED_LINGER: Duration = DRAIN_ACCEPTS_MAX.saturating_sub(RELEASE_MAX);
+/// The wait for that word in an installed Knative, where its controller takes an activator out of the path:
+/// as long as Knative's own activator takes requests after TERM.
+const RELEASE_MAX_OF_KNATIVE: Duration = Duration::from_secs(45);
 
 /// What proves that a caller on the link is the autoscaler.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,6 +56,9 @@ enum LinkProof {
 struct ActivatorEnvironment {
     name: ReplicaName,
     requests: SocketAddr,
+    /// Where requests come too, in the place of Knative's activators.
+    more_requests: Option<SocketAddr>,
+    place: ActivatorPlace,
     link: SocketAddr,
     link_proof: LinkProof,
     admin: SocketAddr,
@@ -73,26 +80,40 @@ enum ReportingSource {
 
 impl ReportingSource {
     /// The revision's settings, and each later change of them.
-    fn follow(self) -> watch::Receiver<Arc<RequestReporting>> {
+    fn follow(self, place: &ActivatorPlace) -> watch::Receiver<Arc<RequestReporting>> {
         let folder = match self {
             Self::Fixed(reporting) => return watch::channel(Arc::from(reporting)).1,
             Self::Mounted(folder) => folder,
         };
-        let mounted = MountedSettings::new(OBSERVABILITY_CONFIG_MAP, folder, |data| {
-            let checked = Observability::parse(data).map_err(|findings| findings.problems)?;
-            let reporting = checked.value.reporting();
-            Ok(Arc::new(reporting.expect("it was read, and refused if it was not understood")))
-        });
+        let mounted = if place.is_knatives() {
+            MountedSettings::new(OBSERVABILITY_CONFIG_MAP, folder, |data| {
+                reporting_of(Observability::parse_beside_others(data))
+            })
+        } else {
+            MountedSettings::new(OBSERVABILITY_CONFIG_MAP, folder, |data| {
+                reporting_of(Observability::parse(data))
+            })
+        };
         let (reporting, following) = mounted.follow();
         tokio::task::spawn_local(vital("the settings of the request log and of traces", following));
         reporting
     }
 }
 
+/// What is told about each request, by settings that were read.
+fn reporting_of(
+    read: Result<CheckedValue<Observability>, Findings>,
+) -> Result<Arc<RequestReporting>, Vec<Problem>> {
+    let checked = read.map_err(|findings| findings.problems)?;
+    let reporting = checked.value.reporting();
+    Ok(Arc::new(reporting.expect("it was read, and refused if it was not understood")))
+}
+
 impl ActivatorEnvironment {
     /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`,
     /// `ACTIVATOR_LINK_TLS`, `ACTIVATOR_LINK_TOKEN`, `ACTIVATOR_WORKERS`, `ACTIVATOR_OBSERVABILITY`,
-    /// `OBSERVABILITY_CONFIG`, `EBB_TRUSTED_HOSTS` and `EBB_LOG`. Returns every problem at once.
+    /// `OBSERVABILITY_CONFIG`, `EBB_TRUSTED_HOSTS`, `EBB_LOG` and `EBB_PROFILE`; in Knative's place
+    /// `ACTIVATOR_H2C_ADDRESS` and `CLUSTER_DOMAIN` too. Returns every problem at once.
     fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = EnvironmentReader::new(environment);
         let name =
@@ -102,10 +123,19 @@ impl ActivatorEnvironment {
             ["ACTIVATOR_LINK_TOKEN", "ACTIVATOR_LINK_TLS"].iter().any(|name| reader.text(name).is_some());
         let link = if has_proof { "[::]:8024" } else { "127.0.0.1:8024" };
         let link = reader.socket_address_or("ACTIVATOR_LINK_ADDRESS", link);
+        let is_knatives = reader.choice("EBB_PROFILE", &[("ebb", false), ("knative", true)]);
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let config = Self {
             name: ReplicaName::new(name),
             requests,
+            more_requests: is_knatives
+                .then(|| reader.socket_address_or("ACTIVATOR_H2C_ADDRESS", "[::]:8013")),
+            place: if is_knatives {
+                let domain = cluster_domain(reader.text("CLUSTER_DOMAIN")).to_lowercase();
+                ActivatorPlace::Knative { domain }
+            } else {
+                ActivatorPlace::Ebb
+            },
             link,
             admin: reader.socket_address_or("ACTIVATOR_ADMIN_ADDRESS", "[::]:8022"),
             metrics: reader.socket_address_or("ACTIVATOR_METRICS_ADDRESS", "[::]:9091"),
@@ -163,7 +193,9 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
         LinkProof::Token(token) => LinkAccess::Token(token),
         LinkProof::Certificate(folder) => LinkAccess::Tls(link_certificates::keep(folder)?),
     };
-    let listeners = Listeners { requests, tls: None, link, link_access };
+    let more_requests = config.more_requests.map(bind).transpose()?;
+    let listeners = Listeners { requests, more_requests, tls: None, link, link_access };
+    let release_max = if config.place == ActivatorPlace::Ebb { RELEASE_MAX } else { RELEASE_MAX_OF_KNATIVE };
     let metrics = ActivatorMetrics::register(&registry);
     let memory = MemoryBudget::of_process(runtime::memory_limit());
     let activator_config = ActivatorConfig {
@@ -173,9 +205,10 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
         clock,
         connections: metrics.connection_budget(runtime::raise_descriptor_limit().told().present),
         metrics,
-        reporting: config.reporting.follow(),
+        reporting: config.reporting.follow(&config.place),
         log_format: LogFormat::Text,
         forwarders: TrustedForwarders::AllClients,
+        place: config.place,
     };
     let activator = Activator::start(activator_config, listeners).context("starting the activator")?;
     let is_ready = Rc::new(Cell::new(false));
@@ -195,7 +228,7 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
         // An activator that never was synced is in no route.
         if is_ready.get() {
             activator.leave();
-            leave_routes(&is_ready, activator.released()).await;
+            leave_routes(&is_ready, activator.released(), release_max).await;
         }
         is_ready.set(false);
         activator.drained(DRAIN_PATIENCE).await;
@@ -210,11 +243,11 @@ async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
 /// Returns once no client is sent to this activator any more, as far as can be known. Until then the
 /// activator is ready: a load balancer that asks for readiness must not be faster than the routes, and one
 /// without a ready activator loses requests.
-async fn leave_routes(is_ready: &Cell<bool>, released: impl Future<Output = ()>) {
+async fn leave_routes(is_ready: &Cell<bool>, released: impl Future<Output = ()>, release_max: Duration) {
     // Cancelling loses nothing: both only wait.
     tokio::select! {
         () = released => tokio::time::sleep(RELEASED_LINGER).await,
-        () = tokio::time::sleep(RELEASE_MAX) => {
+        () = tokio::time::sleep(release_max) => {
             tracing::warn!("not every owner has said in time that no route names this activator; the activator accepts no more connections");
         }
     }
@@ -272,7 +305,7 @@ mod tests {
                 seconds(expected - 1).await;
                 assert!(is_ready.get(), "{word_after:?}");
             };
-            tokio::join!(leave_routes(&is_ready, released), looking);
+            tokio::join!(leave_routes(&is_ready, released, RELEASE_MAX), looking);
             let took = clock.now().saturating_since(begun);
             assert_eq!(took, Duration::from_secs(expected), "{word_after:?}");
             assert!(!is_ready.get());
@@ -285,6 +318,18 @@ mod tests {
         let ports =
             [config.requests, config.link, config.admin, config.metrics].map(|address| address.port());
         assert_eq!(ports, [8012, 8024, 8022, 9091]);
+    }
+
+    #[test]
+    fn in_knatives_place_requests_come_at_two_ports_and_the_domain_is_the_clusters() {
+        let name = ("POD_NAME", "activator-0");
+        let given = [name, ("EBB_PROFILE", "knative"), ("CLUSTER_DOMAIN", "Corp.Example")];
+        let config = read(&given).expect("enough");
+        let ports = [Some(config.requests), config.more_requests].map(|address| address.map(|at| at.port()));
+        assert_eq!(ports, [Some(8012), Some(8013)]);
+        assert_eq!(config.place, ActivatorPlace::Knative { domain: "corp.example".to_owned() });
+        let own = read(&[name]).expect("enough");
+        assert_eq!((own.more_requests, own.place), (None, ActivatorPlace::Ebb));
     }
 
     #[test]
@@ -324,7 +369,7 @@ mod tests {
         ]);
         let source = config.expect("legal").reporting;
         let following = async {
-            let mut reporting = source.follow();
+            let mut reporting = source.follow(&ActivatorPlace::Ebb);
             assert_eq!(**reporting.borrow_and_update(), RequestReporting::default());
             write("tracing-protocol", "http/protobuf");
             reporting.changed().await.expect("it is followed");

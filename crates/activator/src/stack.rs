@@ -55,6 +55,9 @@ impl Service for ActivatorStack {
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<Response<AnswerBody>, Abort>> + 'static {
         Box::pin(async move {
+            if let Some(answer) = self.probed(&request) {
+                return Ok(answer);
+            }
             let kind = RequestKind::of(&request);
             let arrived = self.context.clock.now();
             let mut span = self.reporter.tracer.begin(&mut request, &connection);
@@ -135,11 +138,21 @@ enum Destination {
 }
 
 impl ActivatorStack {
+    /// The answer to a probe of Knative's kind, which is no request of a revision.
+    fn probed(&self, request: &Request<Body>) -> Option<Response<AnswerBody>> {
+        let takes_requests = || self.assignments.is_synced() && !self.context.leaving.is_cancelled();
+        let answer = self.context.place.probe_answer(request.fields(), takes_requests)?;
+        Some(answer.map(|body: Body| GuardedBody::new(body, None)))
+    }
+
     fn destination<B>(&self, request: &Request<B>) -> Destination {
         if let Some(port) = &self.port {
             return Destination::Known(Arc::clone(&port.revision));
         }
-        let host = normalised(effective_host(request).unwrap_or_default());
+        let host = match self.context.place.named_host(request.fields()) {
+            Some(host) => Cow::Owned(host),
+            None => normalised(effective_host(request).unwrap_or_default()),
+        };
         match self.assignments.find(&host) {
             Some(revision) => Destination::Known(revision),
             None => Destination::Unknown(host.into_owned()),

@@ -25,7 +25,7 @@ use runtime::{Backoff, Clock, vital};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use vocabulary::{LinkAddress, PodSettings, ReplicaName};
+use vocabulary::{LinkAddress, LinkChannel, PodSettings, ReplicaName};
 
 use crate::metrics::{AutoscalerMetrics, PeerKind};
 use crate::stat_desk::StatDesk;
@@ -131,7 +131,11 @@ impl Links {
         match peer {
             orchestration::Peer::Pod { name, .. } if !address.channel.is_link() => {
                 let peer = self.peer(target(PeerKind::Pod, name.as_str()));
-                self.spawn(&end, scraped::keep(peer, name, self.scrapes()));
+                if address.channel == LinkChannel::Unasked {
+                    self.spawn(&end, scraped::keep_unasked(peer, name));
+                } else {
+                    self.spawn(&end, scraped::keep(peer, name, self.scrapes()));
+                }
                 LinkHandle::Foreign(ForeignLink { _end: end.drop_guard() })
             }
             orchestration::Peer::Activator { name } if !address.channel.is_link() => {

@@ -1,11 +1,12 @@
-//! One Service of an installed Knative from apply to zero and back (contract §1.2, §7.3): the whole control
-//! loop and the whole state of the cluster, before a controller, an activator and queue-proxies that do as
-//! Knative's do. Nothing of it runs: time passes by the second.
+//! One Service of an installed Knative from apply to zero and back (contract §1.2, §4.4, §7.3): the whole
+//! control loop and the whole state of the cluster, before a controller, an activator and queue-proxies that
+//! do as Knative's do; or with an activator of ebb's. Nothing of it runs: time passes by the second.
 
 #[path = "shared/knative_objects.rs"]
 mod knative_objects;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::knative::{
@@ -28,9 +29,9 @@ use orchestration::{
 };
 use serde_json::{Value, json};
 use vocabulary::{
-    ActivatorHello, ActivatorWord, BootId, Concurrency, LinkChannel, LinkVersion, Load, PodHello, PodName,
-    PodState, PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, RevisionLoad, Sample,
-    Timestamp,
+    ActivatorHello, ActivatorWord, Assignment, BootId, Concurrency, LinkChannel, LinkVersion, Load, PodHello,
+    PodName, PodState, PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, RevisionLoad,
+    Sample, Timestamp,
 };
 
 const SEAT: SeatNumber = SeatNumber(1);
@@ -38,7 +39,19 @@ const ACTIVATOR_ADDRESS: &str = "10.1.0.1";
 /// A pod is ready so many seconds after it was made.
 const POD_STARTS_FOR: u64 = 2;
 
+/// The activator in front of the revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TestedActivator {
+    Knatives,
+    Ebbs,
+    /// One of ebb's that acknowledges nothing.
+    EbbsMute,
+}
+
 struct Life {
+    activator: TestedActivator,
+    /// What an activator of ebb's was told last of the revision.
+    assigned: Option<Arc<Assignment>>,
     state: ClusterState,
     control: Orchestrator,
     second: u64,
@@ -67,8 +80,12 @@ fn activator_key() -> ObjectKey {
 }
 
 impl Life {
-    /// `hello-00001` as Knative's controller has just made it, and one activator.
+    /// `hello-00001` as Knative's controller has just made it, and one activator of Knative's.
     fn applied() -> Self {
+        Self::behind(TestedActivator::Knatives)
+    }
+
+    fn behind(tested: TestedActivator) -> Self {
         let installation =
             Installation::Knative { buckets: BucketCount::default(), domain: "cluster.local".to_owned() };
         let state = ClusterState::new(ClusterStateConfig {
@@ -79,9 +96,11 @@ impl Life {
         });
         let mut autoscaler = autoscaler();
         autoscaler["metadata"]["annotations"]["autoscaling.knative.dev/window"] = json!("10s");
-        let choice = ActivatorChoice::AsManyAsNeeded;
+        let choice = ActivatorChoice::All;
         let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
         let mut life = Self {
+            activator: tested,
+            assigned: None,
             state,
             control: Orchestrator::new(settings),
             second: 1000,
@@ -99,7 +118,10 @@ impl Life {
         let moment = life.moment();
         life.state.handle(ClusterEvent::SeatTaken(SEAT), moment);
         let labels = json!({"app": "activator"});
-        let activator = pod_object("activator-1", "knative-serving", &labels, ACTIVATOR_ADDRESS, "True");
+        let mut activator = pod_object("activator-1", "knative-serving", &labels, ACTIVATOR_ADDRESS, "True");
+        if tested != TestedActivator::Knatives {
+            activator["spec"]["containers"][0]["ports"] = json!([{"name": "link", "containerPort": 8024}]);
+        }
         life.show(News::Activator(Change::Put(activator_key(), pod::read(&read(&activator)))));
         life.show_deployment();
         life.show_autoscaler();
@@ -296,7 +318,7 @@ impl Life {
     }
 
     fn obey(&mut self) {
-        let mut hellos = Vec::new();
+        let mut words = Vec::new();
         while let Some(command) = self.control.next_command() {
             let moment = self.moment();
             match command {
@@ -309,21 +331,33 @@ impl Life {
                     self.state.handle(decided, moment);
                 }
                 ControlCommand::OpenLink { link, peer, address, .. } => {
-                    hellos.push(self.hello(link, peer, address.channel));
+                    words.push(self.hello(link, peer, address.channel));
                 }
                 ControlCommand::CloseLink { link } => drop(self.links.remove(&link)),
-                ControlCommand::Sync { .. }
-                | ControlCommand::Assign { .. }
-                | ControlCommand::Unassign { .. }
-                | ControlCommand::ReleaseActivator { .. } => {
-                    panic!("an activator of Knative's is told nothing: {command:?}")
+                ControlCommand::Sync { activator, assignments, .. } => {
+                    words.extend(assignments.into_iter().filter_map(|one| self.take(activator, one)));
+                }
+                ControlCommand::Assign { activator, assignment, .. } => {
+                    words.extend(self.take(activator, assignment));
+                }
+                ControlCommand::Unassign { .. } | ControlCommand::ReleaseActivator { .. } => {
+                    panic!("the revision and the activator stay: {command:?}")
                 }
                 ControlCommand::TellPod { .. } | ControlCommand::AskMetrics { .. } => {}
             }
         }
-        for hello in hellos {
-            self.tell(hello);
+        for word in words {
+            self.tell(word);
         }
+    }
+
+    /// An activator is told of the revision, and says that it goes by that, unless it is mute.
+    fn take(&mut self, link: LinkId, assignment: Arc<Assignment>) -> Option<ControlEvent> {
+        assert_ne!(self.activator, TestedActivator::Knatives, "an activator of Knative's is told nothing");
+        let (revision, version) = (assignment.revision.clone(), assignment.version);
+        self.assigned = Some(assignment);
+        let word = ActivatorWord::Acknowledged { revision, version };
+        (self.activator == TestedActivator::Ebbs).then_some(ControlEvent::ActivatorSpoke { link, word })
     }
 
     /// What the task of a peer without a link says first.
@@ -331,7 +365,9 @@ impl Life {
         let (speaks, boot, current_second) = (LinkVersion::CURRENT, BootId(link.0), self.second);
         match peer {
             Peer::Activator { name } => {
-                assert_eq!(channel, LinkChannel::Pushed);
+                let is_pushed = self.activator == TestedActivator::Knatives;
+                let expected = if is_pushed { LinkChannel::Pushed } else { LinkChannel::TlsOfActivator };
+                assert_eq!(channel, expected);
                 self.links.insert(link, None);
                 let hello = ActivatorHello {
                     speaks,
@@ -479,4 +515,29 @@ fn under_load_clients_get_pods_and_afterwards_activators_before_the_last_pod_goe
     let through = life.writes.iter().position(|write| write == "service Proxy");
     let zero = life.writes.iter().position(|write| write == "count 0");
     assert!(through.is_some() && through < zero, "{:?}", life.writes);
+}
+
+/// Contract §5.5, §7.1: ebb's own activator in front of queue-proxies of Knative's.
+#[test]
+fn an_activator_of_ebbs_is_told_of_the_revision_and_wakes_it() {
+    let mut life = Life::behind(TestedActivator::Ebbs);
+    life.pass(6);
+    assert_eq!(life.status(), "True 1 1", "{:?}", life.writes);
+    let assigned = life.assigned.clone().expect("it is told of the revision");
+    assert_eq!(assigned.hosts, ["hello-00001.default.svc.cluster.local"]);
+    assert!(assigned.hop_keys.is_empty(), "its pods are Knative's");
+    assert_eq!(assigned.pods.first().map(|pod| pod.state), Some(PodState::Ready));
+    life.pass(120);
+    assert_eq!((life.replicas, life.status().as_str()), (0, "False NoTraffic 0 0"), "{:?}", life.writes);
+    life.request();
+    assert_eq!(life.replicas, 1, "its first request asks for a pod at once");
+}
+
+/// Contract §4.4: all members have acknowledged a version that routes through them.
+#[test]
+fn must_keep_the_last_pod_while_an_activator_of_ebbs_has_acknowledged_nothing() {
+    let mut life = Life::behind(TestedActivator::EbbsMute);
+    life.pass(240);
+    assert!(life.assigned.is_some(), "it was told");
+    assert_eq!(life.replicas, 1, "{:?}", life.writes);
 }

@@ -4,7 +4,6 @@
 //! Nothing is decided here. The control loop is in [`autoscaler`], the objects of the cluster are in
 //! [`platform_kubernetes`], and this crate reads the environment, binds ports, and ends both in order.
 
-mod cluster_domain;
 mod config;
 mod injector;
 mod listening;
@@ -22,7 +21,9 @@ use axum::response::IntoResponse;
 use link::{Identity, TlsDialler};
 use platform::Platform;
 use platform_kubernetes::{KnativePlace, KubernetesConfig, KubernetesPlatform, LinkCertificates};
-use runtime::{Clock, MetricsRegistry, PageLimits, PagePlaces, StopRequests, run_program, vital};
+use runtime::{
+    Clock, MetricsRegistry, PageLimits, PagePlaces, StopRequests, cluster_domain, run_program, vital,
+};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -47,9 +48,14 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     let mut stop_requests = StopRequests::listen()?;
     let (clock, registry) = (Clock::start(), MetricsRegistry::default());
     let ProgramConfig { namespace, buckets, knative, .. } = config;
+    // The addresses that clients of a revision of Knative's get are another program's choice.
+    let choice = match &knative {
+        None => ActivatorChoice::AsManyAsNeeded,
+        Some(_) => ActivatorChoice::All,
+    };
     let place = knative.as_ref().map(|knative| KnativePlace {
         address: knative.address.clone(),
-        domain: cluster_domain::find(knative.domain.as_deref()),
+        domain: cluster_domain(knative.domain.as_deref()),
     });
     let kubernetes =
         KubernetesConfig { name: config.name.clone(), namespace, buckets, knative: place, clock };
@@ -60,7 +66,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         clock,
         metrics: AutoscalerMetrics::register(&registry),
         dialler: dialler(platform.link_certificates())?,
-        choice: ActivatorChoice::AsManyAsNeeded,
+        choice,
         record: RecordChoice::AsConfigured { version: env!("CARGO_PKG_VERSION") },
         stats: stats.clone(),
         history: None,

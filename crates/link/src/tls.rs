@@ -168,7 +168,7 @@ impl Dial for TlsDialler {
                 LinkChannel::Plain => return Ok(stream.into()),
                 LinkChannel::TlsOfPod => &configs.to_pods,
                 LinkChannel::TlsOfActivator => &configs.to_activators,
-                LinkChannel::Scraped | LinkChannel::Pushed => {
+                LinkChannel::Scraped | LinkChannel::Unasked | LinkChannel::Pushed => {
                     let why = format!("{} takes no link: a program of Knative's is there", address.socket);
                     return Err(io::Error::new(io::ErrorKind::Unsupported, why));
                 }

@@ -38,7 +38,8 @@ pub(crate) struct HostReview<'a> {
 impl HostReview<'_> {
     /// Two looks beside a link failed.
     pub(crate) fn suspect(&mut self, end: LinkEnd, since: Timestamp) {
-        // On one machine no slice is written, and no host dies alone.
+        // No slice is ours to write there: on one machine no host dies alone, and in an installed Knative the
+        // controller goes by readiness.
         if self.state.settings.choice == ActivatorChoice::All {
             return;
         }

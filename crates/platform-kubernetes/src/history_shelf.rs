@@ -82,6 +82,10 @@ impl ConfigMapShelf {
     }
 
     async fn days_of(&self, bucket: Bucket) -> Result<Vec<ShelvedDay>, ShelfFault> {
+        // Without the component the list would be refused every ten minutes.
+        if !self.requests.may_list_config_maps().await.map_err(fault_of)? {
+            return Err(ShelfFault::Forbidden("this account may not list ConfigMaps".to_owned()));
+        }
         let mut days = BTreeMap::<u64, BTreeMap<usize, Vec<u8>>>::new();
         for slot in 0..SLOTS {
             for map in self.listed(&format!("{BUCKET}={},{SLOT}={slot}", bucket.0)).await? {

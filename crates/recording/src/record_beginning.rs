@@ -6,7 +6,8 @@ use orchestration::ControlEvent;
 
 use crate::frames::FrameContent;
 use crate::header::SegmentStart;
-use crate::reader::{ReadFrame, RecordPart, RecordReader};
+use crate::read_frame::ReadFrame;
+use crate::reader::{RecordPart, RecordReader};
 use crate::record_time::{RecordTime, WallClockReading};
 
 /// The first time that a record says.

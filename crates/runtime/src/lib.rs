@@ -1,11 +1,13 @@
 //! What every process needs, whatever it does: a clock, random numbers, logs, metrics, trusted hosts,
-//! signals, listening sockets, places for the connections of pages, and waits between attempts. It speaks no
-//! HTTP: the proxies have a stack of their own, which counts microseconds, and the others `hyper` and `axum`.
+//! signals, listening sockets, the cluster's domain, places for pages' connections, and waits between
+//! attempts. It speaks no HTTP: the proxies have a stack of their own, which counts microseconds, and the
+//! others `hyper` and `axum`.
 //!
 //! Pure crates take time and random numbers as parameters; this crate is where those parameters come from.
 
 mod browsers;
 mod clock;
+mod cluster_domain;
 mod descriptors;
 mod environment;
 mod error_chain;
@@ -30,6 +32,7 @@ mod vital;
 
 pub use browsers::{ForeignRequest, TrustedHost, TrustedHosts};
 pub use clock::{Clock, wall_time};
+pub use cluster_domain::cluster_domain;
 pub use descriptors::{DescriptorLimit, descriptor_limit, raise_descriptor_limit, set_descriptor_limit};
 pub use environment::{Environment, EnvironmentReader};
 pub use error_chain::ErrorChain;

@@ -131,6 +131,9 @@ pub enum LinkChannel {
     TlsOfActivator,
     /// No link at all: a queue-proxy of Knative's answers HTTP there with its load, once it is asked.
     Scraped,
+    /// No link at all: a queue-proxy of Knative's whose requests all come through activators, which say them.
+    /// It is not asked.
+    Unasked,
     /// No link at all: an activator of Knative's pushes its load to the autoscaler, and is told nothing.
     Pushed,
 }
@@ -140,7 +143,7 @@ impl LinkChannel {
     pub fn is_link(self) -> bool {
         match self {
             Self::Plain | Self::TlsOfPod | Self::TlsOfActivator => true,
-            Self::Scraped | Self::Pushed => false,
+            Self::Scraped | Self::Unasked | Self::Pushed => false,
         }
     }
 }

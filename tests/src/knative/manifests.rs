@@ -8,6 +8,7 @@ use super::objects::text;
 const RELEASE: &str = include_str!("../../cluster/knative/serving-core.yaml");
 const KINDS: &str = include_str!("../../cluster/knative/crds.yaml");
 const OPERATIONS: &str = include_str!("../../../deploy/knative/autoscaler/deployment.yaml");
+const ACTIVATOR_OPERATIONS: &str = include_str!("../../../deploy/knative/activator/deployment.yaml");
 const RIGHTS: &str = include_str!("../../../deploy/knative/autoscaler/rights.yaml");
 
 fn documents(manifest: &str) -> Vec<Value> {
@@ -19,10 +20,10 @@ fn named<'d>(documents: &'d [Value], kind: &str, name: &str) -> &'d Value {
     documents.iter().find(is_it).unwrap_or_else(|| panic!("there is no {kind} {name}"))
 }
 
-/// The Deployment of the autoscaler with ebb in the place of Knative's.
-fn with_ebb() -> Deployment {
-    let mut deployment = named(&documents(RELEASE), "Deployment", "autoscaler").clone();
-    let operations: Vec<Value> = serde_saphyr::from_str(OPERATIONS).expect("a list of operations");
+/// A Deployment of the release with ebb in the place of Knative's program.
+fn with_ebb(name: &str, operations: &str) -> Deployment {
+    let mut deployment = named(&documents(RELEASE), "Deployment", name).clone();
+    let operations: Vec<Value> = serde_saphyr::from_str(operations).expect("a list of operations");
     for operation in &operations {
         assert_eq!(operation["op"], "add", "it replaces a field, and makes one that is absent");
         let (parent, field) = text(operation, "/path").rsplit_once('/').expect("a path");
@@ -34,7 +35,7 @@ fn with_ebb() -> Deployment {
 
 #[test]
 fn ebbs_autoscaler_has_the_names_of_knatives_and_what_it_needs() {
-    let deployment = with_ebb();
+    let deployment = with_ebb("autoscaler", OPERATIONS);
     let spec = deployment.spec.expect("a spec");
     assert_eq!(spec.replicas, Some(1));
     let labels = spec.template.metadata.and_then(|metadata| metadata.labels).expect("labels");
@@ -52,6 +53,32 @@ fn ebbs_autoscaler_has_the_names_of_knatives_and_what_it_needs() {
     let account = pod.service_account_name.expect("an account of its own");
     let rights = documents(RIGHTS);
     assert_eq!(named(&rights, "ServiceAccount", &account)["metadata"]["namespace"], "knative-serving");
+}
+
+#[test]
+fn ebbs_activator_keeps_the_ports_of_knatives_service_and_declares_its_link() {
+    let spec = with_ebb("activator", ACTIVATOR_OPERATIONS).spec.expect("a spec");
+    assert_eq!(spec.replicas, Some(2), "the release's own");
+    let pod = spec.template.spec.expect("a pod");
+    assert_eq!(pod.termination_grace_period_seconds, Some(600));
+    let [container] = &pod.containers[..] else { panic!("one container: {:?}", pod.containers) };
+    let ports: Vec<(Option<&str>, i32)> =
+        container.ports.iter().flatten().map(|port| (port.name.as_deref(), port.container_port)).collect();
+    let service = named(&documents(RELEASE), "Service", "activator-service").clone();
+    for target in [8012, 8013] {
+        let leads_there = service["spec"]["ports"]
+            .as_array()
+            .expect("ports")
+            .iter()
+            .any(|port| port["targetPort"] == target);
+        assert!(leads_there && ports.iter().any(|(_, port)| i64::from(*port) == target), "{target}");
+    }
+    // By this port's name the autoscaler tells ebb's activators from Knative's.
+    assert!(ports.contains(&(Some("link"), 8024)), "{ports:?}");
+    let mounts: Vec<&str> =
+        container.volume_mounts.iter().flatten().map(|mount| mount.name.as_str()).collect();
+    let volumes: Vec<&str> = pod.volumes.iter().flatten().map(|volume| volume.name.as_str()).collect();
+    assert_eq!(mounts, volumes);
 }
 
 #[test]

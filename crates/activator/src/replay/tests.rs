@@ -27,6 +27,7 @@ fn context(limits: Limits) -> Arc<Context> {
         reporting,
         log_format,
         forwarders,
+        place: crate::place::ActivatorPlace::Ebb,
     };
     Arc::new(Context::new(config))
 }

@@ -5,6 +5,7 @@
 
 mod health_checks;
 mod hops;
+mod knative;
 mod link;
 mod owners;
 mod ports;

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::link::{ActivatorOrder, Reader, Writer};
-use activator::{Activator, ActivatorConfig, ActivatorMetrics, Limits, Listeners, TrustedForwarders};
+use activator::{
+    Activator, ActivatorConfig, ActivatorMetrics, ActivatorPlace, Limits, Listeners, TrustedForwarders,
+};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -69,6 +71,15 @@ impl World {
     }
 
     pub(crate) fn with_limits(limits: Limits) -> Self {
+        Self::at(limits, ActivatorPlace::Ebb)
+    }
+
+    /// In the place of Knative's activators, in a cluster of the usual domain.
+    pub(crate) fn in_knatives_place() -> Self {
+        Self::at(Limits::default(), ActivatorPlace::Knative { domain: "cluster.local".to_owned() })
+    }
+
+    fn at(limits: Limits, place: ActivatorPlace) -> Self {
         let requests = listen();
         let link = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, link_address) = (requests.local_addr().unwrap(), link_address(&link));
@@ -84,9 +95,11 @@ impl World {
             reporting: tokio::sync::watch::channel(std::sync::Arc::default()).1,
             log_format: runtime::LogFormat::Text,
             forwarders: TrustedForwarders::default(),
+            place,
         };
         let listeners = Listeners {
             requests: requests.try_clone().unwrap(),
+            more_requests: None,
             tls: None,
             link,
             link_access: link_address.token.into(),
@@ -111,10 +124,12 @@ impl World {
             reporting: tokio::sync::watch::channel(std::sync::Arc::default()).1,
             log_format: runtime::LogFormat::Text,
             forwarders: TrustedForwarders::default(),
+            place: ActivatorPlace::Ebb,
         };
         let requests = self.requests.try_clone().unwrap();
         let listeners = Listeners {
             requests: requests.try_clone().unwrap(),
+            more_requests: None,
             tls: None,
             link,
             link_access: link_address.token.into(),

@@ -1,8 +1,9 @@
 //! A queue-proxy of Knative's, which has no link: it is asked for its load once a second, and the answer is
 //! told as the words of one. (Contract §7.2.)
 //!
-//! Every pod is asked, without sampling. Whether a pod is ready is Kubernetes' word alone, so the hello says
-//! nothing of that. A pod that does not answer is unheard, as one whose link is silent.
+//! Every pod is asked, without sampling, unless all of its requests come through activators. Whether a pod is
+//! ready is Kubernetes' word alone, so the hello says nothing of that. A pod that does not answer is unheard,
+//! as one whose link is silent.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use http_body_util::Empty;
 use link::{SCRAPE_BYTES_MAX, ScrapedLoad, read_scrape};
 use orchestration::{ControlEvent, Priority};
 use tokio::net::TcpStream;
-use vocabulary::{PodHello, PodName, PodState, PodWord, RequestTimeouts, Sample};
+use vocabulary::{Load, PodHello, PodName, PodState, PodWord, RequestTimeouts, Sample};
 
 use super::boots::new_boot;
 use super::pacer::Pacer;
@@ -51,6 +52,21 @@ pub(super) async fn keep(peer: LinkPeer, pod: PodName, turns: Pacer) {
         let passed = peer.clock.now().saturating_since(began).as_secs();
         let next = u32::try_from(passed.saturating_add(1)).unwrap_or(u32::MAX);
         peer.clock.sleep_until(began + SECOND.saturating_mul(next)).await;
+    }
+}
+
+/// Says of a pod all of whose requests come through activators that it holds none beside theirs. It is not
+/// asked: a pod that is silent would count as unheard.
+pub(super) async fn keep_unasked(peer: LinkPeer, pod: PodName) {
+    let (link, began) = (peer.target.id, peer.clock.now());
+    peer.say(ControlEvent::PodSpoke { link, word: PodWord::Hello(hello(&pod, 0)) }).await;
+    let mut second = 0_u32;
+    loop {
+        peer.clock.sleep_until(began + SECOND * (second + 1)).await;
+        let sample = Sample { second: second.into(), load: Load::default() };
+        let word = PodWord::Load { sample, usage: None, late_bytes: None };
+        peer.say(ControlEvent::PodSpoke { link, word }).await;
+        second += 1;
     }
 }
 
@@ -101,8 +117,6 @@ impl QueueProxyLife {
 
 #[cfg(test)]
 mod tests {
-    use vocabulary::Load;
-
     use super::*;
 
     #[test]

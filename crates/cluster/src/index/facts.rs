@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orchestration::{PlatformFact, PodFacts, RevisionFacts, Subject};
 use settings::WaitingPageSetting;
-use vocabulary::{RevisionName, Timestamp};
+use vocabulary::{LinkChannel, RevisionName, Timestamp};
 
 use super::pods::Pod;
 use super::restraint::WriteScope;
@@ -131,19 +131,26 @@ impl Index {
     }
 
     fn render_pods(&self, revision: RevisionName, now: Timestamp) -> PlatformFact {
+        let channel = self.channel_of(&revision);
         let pods: Vec<PodFacts> =
-            self.pods_of(&revision).map(|pod| self.pod_facts(&revision, pod, now)).collect();
+            self.pods_of(&revision).map(|pod| self.pod_facts(&revision, pod, channel, now)).collect();
         PlatformFact::PodsChanged { revision, pods }
     }
 
-    fn pod_facts(&self, revision: &RevisionName, pod: &Pod, now: Timestamp) -> PodFacts {
+    fn pod_facts(
+        &self,
+        revision: &RevisionName,
+        pod: &Pod,
+        channel: Option<LinkChannel>,
+        now: Timestamp,
+    ) -> PodFacts {
         let facts = pod.record.facts(pod.seen_ending, now);
         PodFacts {
             exits: self.exits(revision, pod),
             adoption: self.services.adoption_of(revision, &pod.record),
             trouble: pod.failure_in_words().or(facts.trouble),
             hold: self.hold_of(revision, pod),
-            link: revision_keys::link_of(revision, facts.link),
+            link: revision_keys::link_of(facts.link, channel),
             ..facts
         }
     }

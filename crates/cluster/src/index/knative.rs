@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use orchestration::RevisionFacts;
+use orchestration::{ActivatorLife, RevisionFacts, Subject};
 use scaling::RevisionOrigin;
-use vocabulary::{PodCount, RevisionName, Routing, Timestamp};
+use vocabulary::{BurstCapacity, LinkChannel, PodCount, RevisionName, Routing, Timestamp};
 
 use super::revision_keys;
 use super::revisions::RevisionBounds;
@@ -23,6 +23,7 @@ use crate::knative::{
 use crate::moment::Moment;
 use crate::notice::{BAD_ANNOTATION, Notice};
 use crate::resources::ObjectKey;
+use crate::resources::activator::ActivatorObject;
 
 impl Index {
     /// A `PodAutoscaler` as the watch shows it.
@@ -73,6 +74,11 @@ impl Index {
             return;
         };
         let revision = shown.record.revision.clone();
+        // Its labels named another revision before, which has no workload any more.
+        let is_of_another = self.revisions.revision_of_deployment(key).is_some_and(|of| *of != revision);
+        if is_of_another && let Some(former) = self.revisions.remove_deployment(key) {
+            self.remove_workload(&former);
+        }
         let is_news = self.revisions.put_deployment(key.clone(), &revision, environment);
         self.put_workload(*shown, origin);
         if is_news {
@@ -126,7 +132,7 @@ impl Index {
         self.count_ready(revision);
     }
 
-    /// A revision as its objects say it, at this count; `None` for one of another controller.
+    /// A revision as its objects say it, at this count.
     fn read_revision(&self, key: &ObjectKey, wanted: PodCount) -> Option<RevisionReading> {
         let autoscaler = self.revisions.autoscaler(key)?;
         let around = KnativeSurroundings {
@@ -136,8 +142,7 @@ impl Index {
             wanted,
             domain: self.revisions.domain()?,
         };
-        let is_ours = autoscaler.class == AutoscalerClass::Ours;
-        is_ours.then(|| revision_facts(autoscaler, around).ok()).flatten()
+        revision_facts(autoscaler, around).ok()
     }
 
     /// The facts of a revision; `None` while its `PodAutoscaler` or its Deployment is not there.
@@ -148,6 +153,20 @@ impl Index {
             .then(|| self.read_revision(key, wanted))
             .flatten()
             .map(|of| of.facts)
+    }
+
+    /// In which way the load of pods of a revision of Knative's is heard of. With `target-burst-capacity` −1
+    /// activators hold every request, and a revision of another class is not scaled here: neither is asked.
+    pub(super) fn channel_of(&self, revision: &RevisionName) -> Option<LinkChannel> {
+        let key = revision_keys::key_of(revision)?;
+        // The pods of a revision that is gone go on as they were asked, until they end.
+        let Some(RevisionReading { facts, .. }) = self.read_revision(&key, PodCount::ZERO) else {
+            return Some(LinkChannel::Scraped);
+        };
+        let of_cluster = self.workloads.cluster().target_burst_capacity;
+        let capacity = facts.settings.target_burst_capacity.unwrap_or(of_cluster);
+        let is_asked = facts.may_write && capacity != BurstCapacity::Unlimited;
+        Some(if is_asked { LinkChannel::Scraped } else { LinkChannel::Unasked })
     }
 
     /// The status says how many pods Kubernetes calls ready.
@@ -176,6 +195,12 @@ impl Index {
         true
     }
 
+    /// Whether another controller scales a revision of Knative's: nothing of it is written here.
+    pub(crate) fn is_served_only(&self, revision: &RevisionName) -> bool {
+        let autoscaler = revision_keys::key_of(revision).and_then(|key| self.revisions.autoscaler(&key));
+        autoscaler.is_some_and(|autoscaler| autoscaler.class != AutoscalerClass::Ours)
+    }
+
     /// Whether a `PodAutoscaler` of ours is there.
     pub(crate) fn has_revision(&self, revision: &RevisionName) -> bool {
         let autoscaler = revision_keys::key_of(revision).and_then(|key| self.revisions.autoscaler(&key));
@@ -184,7 +209,25 @@ impl Index {
 
     /// Whether the route that was ordered last is in force.
     pub(crate) fn is_revision_route_in_force(&self, revision: &RevisionName) -> bool {
-        revision_keys::key_of(revision).is_some_and(|key| self.revisions.is_route_in_force(&key))
+        let Some(key) = revision_keys::key_of(revision) else { return false };
+        self.revisions.is_route_in_force(&key, &self.addresses_beside_route(revision))
+    }
+
+    /// The addresses of activators that the route of a revision has no room for: while clients get one of
+    /// them, the route is not in force, or an activator on its way out would be let go too early. An order
+    /// that names none leaves those out that end.
+    fn addresses_beside_route(&self, revision: &RevisionName) -> BTreeSet<IpAddr> {
+        let route = self.services.route(revision);
+        let named = route.map(|route| route.activators.as_slice()).unwrap_or_default();
+        let is_beside = |activator: &&ActivatorObject| {
+            if named.is_empty() {
+                activator.life == ActivatorLife::Terminating
+            } else {
+                !named.contains(&activator.name)
+            }
+        };
+        let beside = self.pods.activators().filter(is_beside);
+        beside.flat_map(|activator| activator.addresses.iter().copied()).collect()
     }
 
     /// Whether nothing could reach the last pod past activators; `true` for what is none of Knative's.
@@ -222,7 +265,25 @@ impl Index {
         waiting.into_iter().chain(self.revisions.book().next_deadline()).min()
     }
 
-    /// The object of a revision that has its Events: its `PodAutoscaler`.
+    /// The objects on which people see what is said about a subject: of a revision of Knative's its
+    /// Deployment, too.
+    pub(crate) fn event_objects(&self, about: &Subject) -> Vec<EventObject> {
+        let deployment = match about {
+            Subject::Revision(revision) if revision_keys::key_of(revision).is_some() => {
+                self.record_of(revision).map(|record| EventObject {
+                    api_version: record.resource.api_version.clone(),
+                    kind: record.resource.kind.clone(),
+                    namespace: revision.namespace().to_owned(),
+                    name: record.object.clone(),
+                    uid: record.uid.clone(),
+                })
+            }
+            Subject::Revision(_) | Subject::Configuration | Subject::Pod(_) | Subject::Activator(_) => None,
+        };
+        self.event_object(about).into_iter().chain(deployment).collect()
+    }
+
+    /// The object of a revision of Knative's that it exists by: its `PodAutoscaler`.
     pub(super) fn revision_object(&self, key: &ObjectKey) -> Option<EventObject> {
         let autoscaler = self.revisions.autoscaler(key)?;
         Some(EventObject {

@@ -1,6 +1,6 @@
 //! By which keys do the objects of a revision of Knative's go?
 
-use vocabulary::{KNATIVE_REVISION_KIND, LinkAddress, RevisionName};
+use vocabulary::{KNATIVE_REVISION_KIND, LinkAddress, LinkChannel, RevisionName};
 
 use crate::knative::pods;
 use crate::resources::ObjectKey;
@@ -16,7 +16,9 @@ pub(super) fn name_of(key: &ObjectKey) -> Option<RevisionName> {
     RevisionName::new(&key.namespace, KNATIVE_REVISION_KIND, &key.name).ok()
 }
 
-/// Where a pod takes a link, or, if its revision is Knative's, where its load is asked for.
-pub(super) fn link_of(revision: &RevisionName, link: Option<LinkAddress>) -> Option<LinkAddress> {
-    if key_of(revision).is_some() { link.map(pods::scrape_address) } else { link }
+/// Where a pod takes a link, or, if its revision is Knative's, where its load is asked for and whether it is:
+/// by `channel`, which no other revision has.
+pub(super) fn link_of(link: Option<LinkAddress>, channel: Option<LinkChannel>) -> Option<LinkAddress> {
+    let Some(channel) = channel else { return link };
+    link.map(|link| pods::scrape_address(link, channel))
 }

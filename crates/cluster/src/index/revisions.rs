@@ -152,6 +152,11 @@ impl Revisions {
         Some(revision)
     }
 
+    /// The revision that a Deployment is of, as its labels said last.
+    pub(super) fn revision_of_deployment(&self, deployment: &ObjectKey) -> Option<&RevisionName> {
+        self.by_deployment.get(deployment)
+    }
+
     /// What a revision's Deployment says of its queue-proxies; the default before that is known.
     pub(super) fn environment(&self, key: &ObjectKey) -> QueueProxyEnvironment {
         self.environments.get(key).copied().unwrap_or_default()
@@ -211,8 +216,7 @@ impl Revisions {
         }
     }
 
-    /// Other owners decide, or decided, about the revisions of these buckets; returns the names of these
-    /// revisions.
+    /// Other owners decide, or decided, about the revisions of these buckets, whose names are returned.
     pub(super) fn forget_decisions(
         &mut self,
         changed: &BTreeSet<Bucket>,
@@ -305,9 +309,9 @@ impl Revisions {
     }
 
     /// Whether the route that was ordered last is in force: the `ServerlessService` says it, the controller
-    /// has carried it out, and, where activators are to be in the path, clients get their addresses alone.
-    pub(super) fn is_route_in_force(&self, key: &ObjectKey) -> bool {
-        if self.book.carried_out(key).is_none() {
+    /// has carried it out, and clients get no address `beside` it; activators' alone, where those are wanted.
+    pub(super) fn is_route_in_force(&self, key: &ObjectKey, beside: &BTreeSet<IpAddr>) -> bool {
+        if self.book.carried_out(key).is_none() || !self.named(key).is_disjoint(beside) {
             return false;
         }
         let routing = self.notes.get(key).and_then(|notes| notes.routing);

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use orchestration::{Entrance, RevisionFacts};
 use scaling::RevisionOrigin;
-use settings::{ClusterConfig, FloorCause, RevisionSettings};
+use settings::{Class, ClusterConfig, FloorCause, RevisionSettings};
 use vocabulary::{NameError, PodCount, Problem};
 
 use super::deployment::QueueProxyEnvironment;
 use super::lenient::known_annotations;
-use super::pod_autoscaler::PodAutoscalerRecord;
+use super::pod_autoscaler::{AutoscalerClass, PodAutoscalerRecord};
 use crate::resources::workload::remove_refused;
 
 /// What a revision's facts follow from, beside its `PodAutoscaler`.
@@ -37,15 +37,18 @@ pub struct RevisionReading {
 }
 
 /// Reads a revision. No annotation makes it unreadable: one that cannot be read has no effect, and is a
-/// warning, for Knative's webhook has let it pass.
+/// warning, for Knative's webhook has let it pass. One of another controller's class is only served: that
+/// scales it, by settings of which ebb says nothing.
 pub fn revision_facts(
     autoscaler: &PodAutoscalerRecord,
     around: KnativeSurroundings<'_>,
 ) -> Result<RevisionReading, NameError> {
     let name = autoscaler.revision()?;
-    let (settings, mut warnings) = settings_of(autoscaler, around.cluster);
+    let is_ours = autoscaler.class == AutoscalerClass::Ours;
+    let (settings, mut warnings) =
+        if is_ours { settings_of(autoscaler, around.cluster) } else { (without_own(), Vec::new()) };
     let deadline = settings::progress_deadline(&autoscaler.annotations).unwrap_or_else(|problem| {
-        warnings.push(problem.message);
+        warnings.extend(is_ours.then_some(problem.message));
         None
     });
     let host = format!("{}.{}.svc.{}", name.name(), name.namespace(), around.domain);
@@ -58,7 +61,7 @@ pub fn revision_facts(
         url: None,
         hop_keys: Vec::new(),
         wanted: around.wanted,
-        may_write: true,
+        may_write: is_ours,
         reachable: autoscaler.is_reachable(),
         floor: PodCount::ZERO,
         floor_cause: FloorCause::default(),
@@ -71,6 +74,11 @@ pub fn revision_facts(
         name,
     };
     Ok(RevisionReading { facts, warnings })
+}
+
+/// The settings of a revision of another class: class hpa of ebb's own would ask for metrics of pods.
+fn without_own() -> RevisionSettings {
+    RevisionSettings { class: Some(Class::Kpa), ..RevisionSettings::default() }
 }
 
 /// The settings that can be read, and a sentence for each annotation that cannot.
@@ -154,6 +162,17 @@ mod tests {
         for key in ["vendor", "window"] {
             assert!(warnings.iter().any(|warning| warning.contains(key)), "{key} in {warnings:?}");
         }
+    }
+
+    #[test]
+    fn a_revision_of_another_class_is_served_and_nothing_is_said_of_its_settings() {
+        let RevisionReading { facts, warnings } = with(&json!({
+            "autoscaling.knative.dev/class": "hpa.autoscaling.knative.dev",
+            "autoscaling.knative.dev/window": "5",
+        }));
+        assert!(!facts.may_write && warnings.is_empty(), "{warnings:?}");
+        assert_eq!(facts.settings.class, Some(Class::Kpa), "ebb's own class hpa asks for metrics");
+        assert_eq!(facts.hosts(), ["hello-00001.default.svc.cluster.local"]);
     }
 
     #[test]

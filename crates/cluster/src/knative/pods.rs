@@ -26,10 +26,10 @@ pub(crate) fn revision_of_labels(namespace: &str, labels: &BTreeMap<String, Stri
     Some(ObjectKey { namespace: namespace.to_owned(), name: name.clone() })
 }
 
-/// Where a queue-proxy of Knative's is asked for its load, in the place of a link.
-pub(crate) fn scrape_address(link: LinkAddress) -> LinkAddress {
+/// Where a queue-proxy of Knative's is asked for its load, if it is, in the place of a link.
+pub(crate) fn scrape_address(link: LinkAddress, channel: LinkChannel) -> LinkAddress {
     let socket = SocketAddr::new(link.socket.ip(), STAT_PORT);
-    LinkAddress { channel: LinkChannel::Scraped, ..socket.into() }
+    LinkAddress { channel, ..socket.into() }
 }
 
 /// The pods that count in `actualScale`: those that run, stay, and are ready by their condition. What a link

@@ -39,23 +39,25 @@ impl ClusterState {
     }
 
     fn note(&mut self, about: &Subject, notice: Notice, tone: Tone, now: Timestamp) {
-        let Some(object) = self.index.event_object(about) else { return };
         let Notice { reason, text } = notice;
         let action = if about_count(reason) { SCALING } else { SERVING };
-        self.events.note(EventNote { object, reason, action, tone, text: EventText::Sentence(text) }, now);
+        for object in self.index.event_objects(about) {
+            let text = EventText::Sentence(text.clone());
+            self.events.note(EventNote { object, reason, action, tone, text }, now);
+        }
     }
 
     /// Writes as an Event that a count was changed.
     fn note_count_change(&mut self, write: &CountWrite, now: Timestamp) {
         let (from, to) = (write.from, write.to);
-        let Some(object) = self.index.event_object(&Subject::Revision(write.revision.clone())) else {
-            return;
-        };
         let reasons: Vec<String> =
             write.because.reasons.iter().map(|reason| reason.text.to_string()).collect();
         let reason = if to > from { SCALED_UP } else { SCALED_DOWN };
-        let text = EventText::CountChange { from, to, why: reasons.join("; ") };
-        self.events.note(EventNote { object, reason, action: SCALING, tone: Tone::Normal, text }, now);
+        for object in self.index.event_objects(&Subject::Revision(write.revision.clone())) {
+            let text = EventText::CountChange { from, to, why: reasons.join("; ") };
+            let note = EventNote { object, reason, action: SCALING, tone: Tone::Normal, text };
+            self.events.note(note, now);
+        }
     }
 
     /// Logs and writes as an Event what the control loop reports of an object.

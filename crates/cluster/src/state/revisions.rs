@@ -52,6 +52,10 @@ impl ClusterState {
 
     /// A route of a revision of Knative's is ordered. The order ends once the route is in force.
     pub(super) fn take_revision_route(&mut self, key: OrderKey, revision: RevisionName, route: RouteInForce) {
+        // Its own controller writes the `ServerlessService`: the route is as that says.
+        if self.index.is_served_only(&revision) {
+            return self.order_ended(key, OrderOutcome::Done);
+        }
         if !self.index.has_revision(&revision) {
             return self.order_ended(key, OrderOutcome::Gone);
         }

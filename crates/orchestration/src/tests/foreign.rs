@@ -58,6 +58,14 @@ fn facts(wanted: u32) -> RevisionFacts {
     }
 }
 
+fn knatives_activator() -> ActivatorFacts {
+    ActivatorFacts {
+        name: ReplicaName::new("activator-1"),
+        link: address(1, 8012, LinkChannel::Pushed),
+        life: ActivatorLife::Ready,
+    }
+}
+
 impl Beside {
     fn new(wanted: u32) -> Self {
         let settings = OrchestratorSettings {
@@ -73,12 +81,7 @@ impl Beside {
         beside.fact(PlatformFact::OwnershipChanged(Ownership::of_everything(Epoch(1))));
         beside.fact(PlatformFact::ConfigChanged(Arc::new(ClusterConfig::default())));
         beside.fact(PlatformFact::RevisionChanged(Arc::new(facts(wanted))));
-        let activator = ActivatorFacts {
-            name: ReplicaName::new("activator-1"),
-            link: address(1, 8012, LinkChannel::Pushed),
-            life: ActivatorLife::Ready,
-        };
-        beside.fact(PlatformFact::ActivatorsChanged(vec![activator]));
+        beside.fact(PlatformFact::ActivatorsChanged(vec![knatives_activator()]));
         beside.fact(PlatformFact::Synced);
         beside
     }
@@ -118,15 +121,19 @@ impl Beside {
     }
 
     fn hello(&mut self) {
-        self.says(ActivatorWord::Hello(ActivatorHello {
+        self.says(ActivatorWord::Hello(self.hello_of("activator-1")));
+    }
+
+    fn hello_of(&self, name: &str) -> ActivatorHello {
+        ActivatorHello {
             speaks: LinkVersion::CURRENT,
-            activator: ReplicaName::new("activator-1"),
+            activator: ReplicaName::new(name),
             boot: BootId(1),
             current_second: self.second,
             history: Vec::new(),
             present: Vec::new(),
             routings: Vec::new(),
-        }));
+        }
     }
 
     fn holds(&mut self, in_flight: u32) {
@@ -289,4 +296,35 @@ fn entrances_of_a_removed_revision_wait_for_no_activator_that_acknowledges_nothi
     beside.fact(PlatformFact::RevisionRemoved(revision()));
     let is_released = beside.orders().any(|order| matches!(order, Order::ReleaseEntrance { .. }));
     assert_eq!((is_released, beside.told()), (true, 0));
+}
+
+/// Contract §7.2: its queue-proxy is Knative's, and what stands in the place of its hello has no word on a
+/// limit.
+#[test]
+fn a_pod_without_a_link_has_as_many_slots_as_its_revision_says() {
+    let mut beside = Beside::new(1);
+    beside.hello();
+    let limited = RevisionFacts { container_concurrency: 7, ..facts(1) };
+    beside.fact(PlatformFact::RevisionChanged(Arc::new(limited)));
+    let ours = ActivatorFacts {
+        name: ReplicaName::new("activator-2"),
+        link: address(3, 8024, LinkChannel::TlsOfActivator),
+        life: ActivatorLife::Ready,
+    };
+    beside.fact(PlatformFact::ActivatorsChanged(vec![knatives_activator(), ours]));
+    let link = beside.commands.iter().find_map(|command| {
+        let ControlCommand::OpenLink { link, peer: Peer::Activator { name }, .. } = command else {
+            return None;
+        };
+        (name.as_str() == "activator-2").then_some(*link)
+    });
+    let word = ActivatorWord::Hello(beside.hello_of("activator-2"));
+    beside.event(ControlEvent::ActivatorSpoke { link: link.expect("it is dialled"), word });
+    beside.pod(true);
+    beside.pass(1, 1.0);
+    let slots = beside.commands.iter().rev().find_map(|command| {
+        let ControlCommand::Assign { assignment, .. } = command else { return None };
+        assignment.pods.first().map(|pod| pod.slots)
+    });
+    assert_eq!(slots, Some(7));
 }

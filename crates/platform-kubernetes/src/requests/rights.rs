@@ -1,8 +1,9 @@
-//! May we patch pods, which only an optional role allows (`deploy/components/pod-deletion-cost`)? The API
+//! May we patch pods, or list ConfigMaps, which only optional roles allow (`deploy/components`)? The API
 //! server is asked before: what is refused again and again would only fill its audit log.
 
 use std::time::Duration;
 
+use cluster::Failure;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -22,10 +23,24 @@ impl Requests {
         if let Some((may, _)) = known.filter(|(_, asked)| now.saturating_since(*asked) < RIGHTS_KEPT) {
             return may;
         }
+        let Ok(may) = self.may(namespace, "pods", "patch").await else { return false };
+        let mut rights = self.pod_rights.lock();
+        rights.retain(|_, (_, asked)| now.saturating_since(*asked) < RIGHTS_KEPT);
+        rights.insert(namespace.to_owned(), (may, now));
+        may
+    }
+
+    /// Whether we may list all ConfigMaps of our own namespace; a failure where the API server does not say.
+    pub(crate) async fn may_list_config_maps(&self) -> Result<bool, Failure> {
+        self.may(&self.namespace, "configmaps", "list").await
+    }
+
+    /// Whether we may do this to all objects of a kind of the API's core in a namespace.
+    async fn may(&self, namespace: &str, resource: &str, verb: &str) -> Result<bool, Failure> {
         let attributes = ResourceAttributes {
             namespace: Some(namespace.to_owned()),
-            resource: Some("pods".to_owned()),
-            verb: Some("patch".to_owned()),
+            resource: Some(resource.to_owned()),
+            verb: Some(verb.to_owned()),
             ..ResourceAttributes::default()
         };
         let review = SelfSubjectAccessReview {
@@ -36,11 +51,7 @@ impl Requests {
             ..SelfSubjectAccessReview::default()
         };
         let api: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
-        let Ok(answer) = within(api.create(&PostParams::default(), &review)).await else { return false };
-        let may = answer.status.is_some_and(|status| status.allowed);
-        let mut rights = self.pod_rights.lock();
-        rights.retain(|_, (_, asked)| now.saturating_since(*asked) < RIGHTS_KEPT);
-        rights.insert(namespace.to_owned(), (may, now));
-        may
+        let answer = within(api.create(&PostParams::default(), &review)).await?;
+        Ok(answer.status.is_some_and(|status| status.allowed))
     }
 }

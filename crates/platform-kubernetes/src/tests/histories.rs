@@ -21,6 +21,7 @@ fn names(laboratory: &Laboratory) -> Vec<String> {
 async fn a_day_is_read_as_it_was_written_and_takes_the_place_of_former_parts_and_of_an_old_day() {
     let laboratory = Laboratory::start().await;
     let shelf = laboratory.platform.history_shelf().expect("a cluster keeps histories");
+    laboratory.server.allow_everything();
     let fence = laboratory.fence;
     assert_eq!(shelf.read(fence.bucket).await, Ok(Vec::new()));
     let written =
@@ -31,6 +32,14 @@ async fn a_day_is_read_as_it_was_written_and_takes_the_place_of_former_parts_and
     assert_eq!(shelf.read(fence.bucket).await, Ok(vec![day(20_015, &["d"]), day(20_016, &["x"])]));
     assert_eq!(shelf.read(Bucket(7)).await, Ok(Vec::new()), "another bucket's are another owner's");
     assert_eq!(names(&laboratory), ["ebb-history-0-0-0", "ebb-history-0-15-0"]);
+}
+
+#[tokio::test]
+async fn without_the_right_to_list_nothing_is_listed() {
+    let laboratory = Laboratory::start().await;
+    let shelf = laboratory.platform.history_shelf().expect("a cluster keeps histories");
+    // This server would give the list to anybody who asks for it.
+    assert!(matches!(shelf.read(laboratory.fence.bucket).await, Err(ShelfFault::Forbidden(_))));
 }
 
 #[tokio::test]

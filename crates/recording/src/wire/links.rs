@@ -61,6 +61,7 @@ pub(super) fn address_out(address: &LinkAddress, secrets: &SecretHasher) -> Link
             LinkChannel::TlsOfActivator => 3,
             LinkChannel::Scraped => 4,
             LinkChannel::Pushed => 5,
+            LinkChannel::Unasked => 6,
         },
     }
 }
@@ -76,6 +77,7 @@ pub(super) fn address_in(address: &LinkAddressMessage) -> Result<LinkAddress, Fr
             3 => LinkChannel::TlsOfActivator,
             4 => LinkChannel::Scraped,
             5 => LinkChannel::Pushed,
+            6 => LinkChannel::Unasked,
             other => return Err(fields::unknown("the channel of a link", other)),
         },
     })

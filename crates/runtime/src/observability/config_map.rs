@@ -48,8 +48,21 @@ impl Observability {
     /// Reads the data of the ConfigMap `config-observability`. Fails with all that is wrong with it, and with
     /// what else there is to say. The key of each finding stands in the data, if any does that it is about.
     pub fn parse(data: &BTreeMap<String, String>) -> Result<CheckedValue<Self>, Findings> {
-        let mut reading =
-            ObservabilityReading { data, settings: Self::default(), findings: Findings::default() };
+        Self::parse_with(data, false)
+    }
+
+    /// The same of an installed Knative's ConfigMap, in which other programs may have keys of their own: one
+    /// that is unknown is a warning.
+    pub fn parse_beside_others(data: &BTreeMap<String, String>) -> Result<CheckedValue<Self>, Findings> {
+        Self::parse_with(data, true)
+    }
+
+    fn parse_with(
+        data: &BTreeMap<String, String>,
+        has_keys_of_others: bool,
+    ) -> Result<CheckedValue<Self>, Findings> {
+        let (settings, findings) = (Self::default(), Findings::default());
+        let mut reading = ObservabilityReading { data, settings, findings, has_keys_of_others };
         for (key, value) in data {
             reading.read_key(key, value);
         }
@@ -92,6 +105,8 @@ struct ObservabilityReading<'d> {
     data: &'d BTreeMap<String, String>,
     settings: Observability,
     findings: Findings,
+    /// Whether a key that no program of ours knows may be another program's, and is not misspelt.
+    has_keys_of_others: bool,
 }
 
 impl ObservabilityReading<'_> {
@@ -130,7 +145,9 @@ impl ObservabilityReading<'_> {
             other => {
                 let near = did_you_mean(other, READ.into_iter().chain(WITHOUT_EFFECT));
                 let message = format!("unknown key {other} in {OBSERVABILITY_CONFIG_MAP}{near}");
-                self.findings.problems.push(Problem { key: key.to_owned(), message });
+                let Findings { problems, warnings } = &mut self.findings;
+                let found = if self.has_keys_of_others { warnings } else { problems };
+                found.push(Problem { key: key.to_owned(), message });
             }
         }
     }
@@ -199,6 +216,16 @@ mod tests {
     fn nothing_that_is_written_sets_nothing() {
         let checked = parse(&[("_example", "tracing-protocol: http/protobuf")]).expect("it is sound");
         assert_eq!((checked.value, checked.warnings), (Observability::default(), vec![]));
+    }
+
+    #[test]
+    fn beside_other_programs_an_unknown_key_is_a_warning_and_the_rest_is_read() {
+        let data = [("vendor.example.com-key", "x"), (ENABLE, "true")];
+        let data = data.map(|(key, value)| (key.to_owned(), value.to_owned())).into_iter().collect();
+        let checked = Observability::parse_beside_others(&data).expect("the rest is sound");
+        assert!(checked.value.enable_request_log);
+        assert_eq!(checked.warnings.len(), 1, "{:?}", checked.warnings);
+        assert!(Observability::parse(&data).is_err());
     }
 
     #[test]

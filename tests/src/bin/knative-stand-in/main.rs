@@ -1,10 +1,10 @@
 //! `knative-stand-in ROLE`: a stand-in of one of Knative's programs in a pod of the cluster of tests.
 //!
-//! Roles are `controller`, `activator`, `queue-proxy` and `idle`, which does nothing: it stands where a
-//! program of Knative's stands that is not played. [`tests::knative`] says what each does.
+//! Roles are `controller`, `ingress`, `activator`, `queue-proxy` and `idle`, which does nothing: it stands
+//! where a program of Knative's stands that is not played. [`tests::knative`] says what each does.
 
 use anyhow::bail;
-use tests::knative::{activator, controller, queue_proxy};
+use tests::knative::{activator, controller, ingress, queue_proxy};
 use tokio::signal::unix::{SignalKind, signal};
 
 #[global_allocator]
@@ -16,13 +16,14 @@ fn main() -> anyhow::Result<()> {
     runtime.block_on(async {
         match role.as_str() {
             "controller" => controller::run().await,
+            "ingress" => ingress::run().await,
             "activator" => activator::run().await,
             "queue-proxy" => queue_proxy::run().await,
             "idle" => {
                 signal(SignalKind::terminate())?.recv().await;
                 Ok(())
             }
-            other => bail!("no program of Knative's is called {other:?}; write controller, activator, queue-proxy or idle"),
+            other => bail!("no program of Knative's is called {other:?}; write controller, ingress, activator, queue-proxy or idle"),
         }
     })
 }

@@ -7,20 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
-use kube::core::DynamicObject;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
+use kube::Client;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
 use super::served_revisions::{RevisionKey, ServedRevision, ServedRevisions};
 use crate::knative::keys;
+use crate::knative::kind_watch::watch_kind;
 use crate::knative::objects::{PlayedKind, label, list, number, text};
 use crate::knative::revision_spec::{is_h2c, request_port, timeout_seconds};
 
@@ -33,31 +30,13 @@ const PROBE_LIMIT: Duration = Duration::from_millis(300);
 pub(super) async fn watch_objects(client: Client, revisions: Arc<ServedRevisions>) {
     let (for_revisions, for_endpoints) = (Arc::clone(&revisions), revisions);
     tokio::join!(
-        watch(client.clone(), PlayedKind::Revision, move |object, is_there| {
+        watch_kind(client.clone(), PlayedKind::Revision, move |object, is_there| {
             note_revision(&for_revisions, object, is_there);
         }),
-        watch(client, PlayedKind::Endpoints, move |object, is_there| {
+        watch_kind(client, PlayedKind::Endpoints, move |object, is_there| {
             note_endpoints(&for_endpoints, object, is_there);
         }),
     );
-}
-
-async fn watch(client: Client, kind: PlayedKind, note: impl Fn(&Value, bool)) {
-    let api: Api<DynamicObject> = Api::all_with(client, &kind.resource());
-    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
-    while let Some(event) = events.next().await {
-        let (object, is_there) = match event {
-            Ok(Event::Apply(object) | Event::InitApply(object)) => (object, true),
-            Ok(Event::Delete(object)) => (object, false),
-            // An object that goes while a watch is broken stays known: no test depends on it.
-            Ok(Event::Init | Event::InitDone) => continue,
-            Err(error) => {
-                eprintln!("a watch over {kind:?} broke: {error}");
-                continue;
-            }
-        };
-        note(&serde_json::to_value(object).expect("an object is JSON"), is_there);
-    }
 }
 
 fn note_revision(revisions: &Arc<ServedRevisions>, object: &Value, is_there: bool) {

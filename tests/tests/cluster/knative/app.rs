@@ -8,12 +8,12 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::DynamicObject;
 use serde_json::{Map, Value, json};
-use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, TestNamespace};
+use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, TestNamespace, in_namespace};
 use tests::knative::PlayedKind;
 use tests::{Load, eventually};
 
 /// The name of every Service: each test has a namespace of its own.
-const NAME: &str = "hello";
+pub(crate) const NAME: &str = "hello";
 
 /// A Service of Knative's in the namespace of a test.
 #[derive(Clone)]
@@ -180,13 +180,17 @@ impl KnativeApp {
         addresses
     }
 
-    /// Requests to the public Service of a revision, as an ingress inside of the cluster sends them.
-    pub(crate) async fn load(&self, revision: &str) -> Load {
+    /// The address and port of the public Service of a revision.
+    pub(crate) async fn address(&self, revision: &str) -> SocketAddr {
         let service = self.namespace.api::<Service>().get(revision).await.expect("the controller made it");
         let address = service.spec.and_then(|spec| spec.cluster_ip).expect("it has an address");
-        let address = address.parse::<IpAddr>().expect("it is one");
+        SocketAddr::new(address.parse::<IpAddr>().expect("it is one"), 80)
+    }
+
+    /// Requests to the public Service of a revision, by its own host.
+    pub(crate) async fn load(&self, revision: &str) -> Load {
         let host = format!("{revision}.{}.svc.cluster.local", self.namespace.name);
-        Load::new(SocketAddr::new(address, 80), &host)
+        Load::new(self.address(revision).await, &host)
     }
 }
 
@@ -202,6 +206,24 @@ pub(crate) fn status_and_reason(object: &Value, condition: &str) -> [String; 2] 
     let text =
         |key: &str, unset: &str| found.and_then(|found| found[key].as_str()).unwrap_or(unset).to_owned();
     [text("status", "Unknown"), text("reason", "")]
+}
+
+/// The steps of the controller that a test may have asked to wait.
+const CONTROLLER_STEPS: [&str; 5] = ["revisions", "statuses", "services", "endpoints", "serverless-status"];
+
+/// Runs a test in a namespace of its own, with the settings that the installation began with: a test that
+/// failed half way may have left others.
+pub(crate) fn in_knative<Test>(prefix: &str, test: impl FnOnce(TestNamespace) -> Test + Send + 'static)
+where
+    Test: Future<Output = ()> + Send + 'static,
+{
+    in_namespace(prefix, |namespace| async move {
+        for step in CONTROLLER_STEPS {
+            controller_step(&namespace, step, None).await;
+        }
+        write_setting(&namespace, "config-network", "system-internal-tls", Some("Disabled")).await;
+        test(namespace).await;
+    });
 }
 
 /// Asks the stand-in of the controller to wait before a step, to leave it out (`still`), or for neither.

@@ -1,9 +1,9 @@
 //! `kubectl ebb check --knative` on this installation, and with a setting that stands in the way.
 
-use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, TestNamespace, ebb, in_namespace, text};
+use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, TestNamespace, ebb, text};
 use tests::eventually;
 
-use crate::app::write_setting;
+use crate::app::{in_knative, write_setting};
 
 async fn checked(namespace: &TestNamespace, is_well: bool, expected: &[&str]) -> Result<(), String> {
     let output = ebb(namespace, &["check", "--knative"]).await;
@@ -14,7 +14,7 @@ async fn checked(namespace: &TestNamespace, is_well: bool, expected: &[&str]) ->
 
 #[test]
 fn a_good_installation_is_well_and_a_setting_in_the_way_is_named() {
-    in_namespace("knative-check", async |namespace| {
+    in_knative("knative-check", async |namespace| {
         let well = [
             "ok       the cluster serves podautoscalers.autoscaling.internal.knative.dev in version v1alpha1",
             "ok       Knative 1.23.0 is 1.21 or newer",

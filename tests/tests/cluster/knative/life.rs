@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tests::cluster::{in_namespace, succeeds};
+use tests::cluster::succeeds;
 use tests::knative::PlayedKind;
 
-use crate::app::{KnativeApp, KnativeAppPlan};
+use crate::app::{KnativeApp, KnativeAppPlan, in_knative};
 use crate::status_watch::{StatusWatch, assert_passes};
 
 /// A client's request that takes long enough to be in flight with others.
@@ -88,7 +88,7 @@ async fn rest_at_zero(app: &KnativeApp, revision: &str) {
 
 #[test]
 fn a_service_behind_activators_lives_from_apply_to_zero_and_back() {
-    in_namespace("knative-life", async |namespace| {
+    in_knative("knative-life", async |namespace| {
         let plan = KnativeAppPlan::default().scaled("target", "10").scaled("target-burst-capacity", "-1");
         live(&plan.apply(&namespace).await, false).await;
     });
@@ -97,7 +97,7 @@ fn a_service_behind_activators_lives_from_apply_to_zero_and_back() {
 /// Between clients and pods no activator sees the load: Knative's queue-proxies are asked for it.
 #[test]
 fn a_service_that_clients_reach_directly_lives_from_apply_to_zero_and_back() {
-    in_namespace("knative-direct", async |namespace| {
+    in_knative("knative-direct", async |namespace| {
         let plan = KnativeAppPlan::default().scaled("target", "10").scaled("target-burst-capacity", "0");
         live(&plan.apply(&namespace).await, true).await;
     });
@@ -106,7 +106,7 @@ fn a_service_that_clients_reach_directly_lives_from_apply_to_zero_and_back() {
 /// Class hpa is another controller's: nothing of such a revision is written.
 #[test]
 fn a_pod_autoscaler_of_another_class_is_not_written() {
-    in_namespace("knative-class", async |namespace| {
+    in_knative("knative-class", async |namespace| {
         let plan = KnativeAppPlan::default().scaled("class", "hpa.autoscaling.knative.dev");
         plan.scaled("metric", "cpu").apply(&namespace).await;
         namespace

@@ -1,14 +1,12 @@
 //! Live changes of a revision, and a new revision that takes over: the contract's §1.2 and §2.1.
 
-use tests::cluster::in_namespace;
-
-use crate::app::{KnativeApp, KnativeAppPlan};
+use crate::app::{KnativeApp, KnativeAppPlan, in_knative};
 
 const MIN_SCALE: &str = "autoscaling.knative.dev/min-scale";
 
 #[test]
 fn an_unreachable_revision_goes_to_zero_against_its_min_scale() {
-    in_namespace("knative-next", async |namespace| {
+    in_knative("knative-next", async |namespace| {
         let plan = KnativeAppPlan::default().scaled("min-scale", "1");
         let app = plan.clone().apply(&namespace).await;
         app.is_ready(1).await;

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use tests::cluster::{PATIENCE, in_namespace};
+use tests::cluster::PATIENCE;
 use tests::knative::PlayedKind;
 use tests::{asked_until, eventually};
 
-use crate::app::{KnativeApp, KnativeAppPlan, controller_step};
+use crate::app::{KnativeApp, KnativeAppPlan, controller_step, in_knative};
 
 /// Longer than the stable window and the grace period of the settings together.
 const LONG_ENOUGH: Duration = Duration::from_secs(18);
 
 #[test]
 fn the_last_pod_stays_while_the_controller_has_not_put_activators_in_its_place() {
-    in_namespace("knative-path", async |namespace| {
+    in_knative("knative-path", async |namespace| {
         let plan = KnativeAppPlan::default().scaled("target-burst-capacity", "0");
         let app = plan.apply(&namespace).await;
         let revision = KnativeApp::revision(1);

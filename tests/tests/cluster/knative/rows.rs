@@ -4,20 +4,18 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, PostParams};
 use kube::core::DynamicObject;
 use serde_json::json;
-use tests::cluster::{PATIENCE, TestNamespace, in_namespace};
+use tests::cluster::{PATIENCE, TestNamespace};
 use tests::eventually;
 use tests::knative::PlayedKind;
 
-use crate::app::{KnativeApp, KnativeAppPlan, controller_step, write_setting, written_condition};
-use crate::status_watch::StatusWatch;
+use crate::app::{KnativeApp, KnativeAppPlan, controller_step, in_knative, written_condition};
+use crate::status_watch::{StatusWatch, says_all};
 
 /// Waits for status, reason and message of a condition of the `PodAutoscaler`.
 async fn says(app: &KnativeApp, revision: &str, condition: &str, words: [&str; 3]) {
     eventually(&format!("{condition} is {words:?}"), PATIENCE, || async {
         let autoscaler = app.object(PlayedKind::PodAutoscaler, revision).await;
-        let is_it = written_condition(&autoscaler, condition).is_some_and(|found| {
-            ["status", "reason", "message"].into_iter().zip(words).all(|(key, word)| found[key] == word)
-        });
+        let is_it = written_condition(&autoscaler, condition).is_some_and(|found| says_all(found, words));
         if is_it { Ok(()) } else { Err(autoscaler["status"].to_string()) }
     })
     .await;
@@ -26,7 +24,7 @@ async fn says(app: &KnativeApp, revision: &str, condition: &str, words: [&str; 3
 /// Rows `SKSReady` Unknown `NotReady`, with both of its messages. Deciding goes on meanwhile.
 #[test]
 fn a_controller_that_stands_still_keeps_the_revision_unready_and_fails_nothing() {
-    in_namespace("knative-still", async |namespace| {
+    in_knative("knative-still", async |namespace| {
         let revision = KnativeApp::revision(1);
         controller_step(&namespace, "services", Some("still")).await;
         controller_step(&namespace, "endpoints", Some("still")).await;
@@ -48,24 +46,26 @@ fn a_controller_that_stands_still_keeps_the_revision_unready_and_fails_nothing()
 /// revision by it.
 #[test]
 fn a_start_that_never_ends_times_out_and_fails_the_revision() {
-    in_namespace("knative-stuck", async |namespace| {
+    in_knative("knative-stuck", async |namespace| {
         let plan = KnativeAppPlan::default().arg("--start-delay-ms").arg("600000");
         let app = plan.annotated("serving.knative.dev/progress-deadline", "5s").apply(&namespace).await;
         let revision = KnativeApp::revision(1);
+        let watch = StatusWatch::begin(&app, &revision);
         let queued = "Requests to the target are being buffered as resources are provisioned.";
         says(&app, &revision, "Active", ["Unknown", "Queued", queued]).await;
-        let timed_out = "The target could not be activated.";
-        says(&app, &revision, "Active", ["False", "TimedOut", timed_out]).await;
         app.has_count(&revision, |count| count == 0).await;
         let failed = ["False", "ProgressDeadlineExceeded"];
         app.reaches(PlayedKind::Revision, &revision, "Ready", failed).await;
+        // The next handling says `NoTraffic`, so nothing but a watch sees this one for sure.
+        let words = ["False", "TimedOut", "The target could not be activated."];
+        watch.end().assert_said("Active", words);
     });
 }
 
 /// The row Active False `NotOwned` of the table.
 #[test]
 fn a_serverless_service_of_another_owner_is_left_alone() {
-    in_namespace("knative-foreign", async |namespace| {
+    in_knative("knative-foreign", async |namespace| {
         let revision = KnativeApp::revision(1);
         let foreign = json!({
             "apiVersion": "networking.internal.knative.dev/v1alpha1", "kind": "ServerlessService",
@@ -94,8 +94,7 @@ async fn pods(namespace: &TestNamespace) -> usize {
 /// Row need 0: inactive and initialized at once, without any pod; the first request makes one.
 #[test]
 fn a_revision_that_begins_at_zero_is_initialized_without_a_pod() {
-    in_namespace("knative-none", async |namespace| {
-        write_setting(&namespace, "config-autoscaler", "allow-zero-initial-scale", Some("true")).await;
+    in_knative("knative-none", async |namespace| {
         let app = KnativeAppPlan::default().scaled("initial-scale", "0").apply(&namespace).await;
         let revision = KnativeApp::revision(1);
         let watch = StatusWatch::begin(&app, &revision);
@@ -105,14 +104,13 @@ fn a_revision_that_begins_at_zero_is_initialized_without_a_pod() {
         watch.end().assert_well_formed();
         app.is_served_by_activators(&revision).await;
         app.load(&revision).await.one().await.assert_all_answered();
-        write_setting(&namespace, "config-autoscaler", "allow-zero-initial-scale", None).await;
     });
 }
 
 /// `need` is the initial scale until it is achieved once, and does not hold pods afterwards.
 #[test]
 fn an_initial_scale_of_two_needs_two_pods_once() {
-    in_namespace("knative-two", async |namespace| {
+    in_knative("knative-two", async |namespace| {
         let app = KnativeAppPlan::default().scaled("initial-scale", "2").apply(&namespace).await;
         let revision = KnativeApp::revision(1);
         app.is_ready(1).await;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tests::knative::PlayedKind;
 use tokio::task::JoinHandle;
 
-use crate::app::{KnativeApp, status_and_reason};
+use crate::app::{KnativeApp, status_and_reason, written_condition};
 
 /// The conditions of a status, in the order in which they are written.
 const CONDITIONS: [&str; 4] = ["Active", "Ready", "SKSReady", "ScaleTargetInitialized"];
@@ -64,6 +64,13 @@ impl SeenStatuses {
         course
     }
 
+    /// Panics unless a condition once had this status, reason and message.
+    pub(crate) fn assert_said(&self, condition: &str, words: [&str; 3]) {
+        let mut conditions = self.written().filter_map(|object| written_condition(object, condition));
+        let is_said = conditions.any(|found| says_all(found, words));
+        assert!(is_said, "{words:?} is missing in {:?}", self.course_of(condition));
+    }
+
     /// The objects that have a status.
     fn written(&self) -> impl Iterator<Item = &Value> {
         self.0.iter().filter(|object| object["status"]["conditions"].is_array())
@@ -93,6 +100,11 @@ impl SeenStatuses {
             was_initialized = is_initialized;
         }
     }
+}
+
+/// Whether a condition has this status, reason and message.
+pub(crate) fn says_all(condition: &Value, words: [&str; 3]) -> bool {
+    ["status", "reason", "message"].into_iter().zip(words).all(|(key, word)| condition[key] == word)
 }
 
 /// Panics unless `course` holds these, in this order, with others between them.

@@ -1,44 +1,37 @@
 //! Knative's manifest alone undoes ebb's part, and an upgrade of it brings ebb along: the contract's §7.4.
 
-use std::path::Path;
+use tests::cluster::kubectl;
 
-use tests::cluster::{KNATIVE_SYSTEM, in_namespace, kubectl};
+use crate::app::{KnativeApp, KnativeAppPlan, in_knative};
+use crate::installing::{apply, folder};
 
-use crate::app::{KnativeApp, KnativeAppPlan};
+/// The way back and in again. Without an autoscaler that takes their connections the activators do not stay
+/// ready.
+async fn there_and_back(app: KnativeApp) {
+    let revision = KnativeApp::revision(1);
+    let load = app.load(&revision).await;
+    apply("release", &["autoscaler"]).await;
+    // It ends with an error where anything differs.
+    kubectl(&["diff", "-k", &folder("release")]).await;
+    load.one().await.assert_all_answered();
 
-/// What `tests/cluster/install-knative` made: the folder of the release, and the overlay with ebb over it.
-fn folder(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/cluster/knative").join(name);
-    folder.to_str().expect("the tests lie in a folder of plain letters").to_owned()
-}
-
-/// Applies a folder of manifests and waits for these Deployments.
-async fn apply(name: &str, deployments: &[&str]) {
-    kubectl(&["apply", "-k", &folder(name)]).await;
-    for deployment in deployments {
-        let deployment = format!("deployment/{deployment}");
-        kubectl(&["-n", KNATIVE_SYSTEM, "rollout", "status", &deployment, "--timeout=90s"]).await;
-    }
+    apply("overlay", &["autoscaler", "activator"]).await;
+    kubectl(&["diff", "-k", &folder("overlay")]).await;
+    load.with_own_connections().one().await.assert_all_answered();
+    app.annotate(&revision, "autoscaling.knative.dev/min-scale", "2").await;
+    app.has_count(&revision, |count| count == 2).await;
 }
 
 #[test]
 fn knatives_manifest_takes_ebb_away_without_a_trace_and_ebb_comes_in_again() {
-    in_namespace("knative-back", async |namespace| {
+    in_knative("knative-back", async |namespace| {
         let app = KnativeAppPlan::default().scaled("min-scale", "1").apply(&namespace).await;
         app.is_ready(1).await;
-        let revision = KnativeApp::revision(1);
-        let load = app.load(&revision).await;
-
-        // Without an autoscaler that takes their connections the activators do not stay ready.
-        apply("release", &["autoscaler"]).await;
-        // It ends with an error where anything differs.
-        kubectl(&["diff", "-k", &folder("release")]).await;
-        load.one().await.assert_all_answered();
-
-        apply("overlay", &["autoscaler", "activator"]).await;
-        kubectl(&["diff", "-k", &folder("overlay")]).await;
-        load.with_own_connections().one().await.assert_all_answered();
-        app.annotate(&revision, "autoscaling.knative.dev/min-scale", "2").await;
-        app.has_count(&revision, |count| count == 2).await;
+        // A task, so that ebb comes in again for the tests after this one, however it ends.
+        let ended = tokio::spawn(there_and_back(app)).await;
+        if let Err(failure) = ended {
+            apply("overlay", &["autoscaler", "activator"]).await;
+            std::panic::resume_unwind(failure.into_panic());
+        }
     });
 }

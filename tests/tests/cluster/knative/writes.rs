@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::Value;
-use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, audit_log, in_namespace};
+use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, audit_log};
 use tests::eventually;
 
-use crate::app::{KnativeApp, KnativeAppPlan};
+use crate::app::{KnativeApp, KnativeAppPlan, in_knative};
 
 const ACCOUNT: &str = "system:serviceaccount:knative-serving:ebb-autoscaler";
 /// All that is written, and nothing else: no Service, no Endpoints, no spec of a `PodAutoscaler`, no Metric.
@@ -19,7 +19,7 @@ const WRITTEN: [&str; 6] =
 
 #[test]
 fn nothing_is_written_but_what_the_contract_names_and_nothing_is_forbidden() {
-    in_namespace("knative-writes", async |namespace| {
+    in_knative("knative-writes", async |namespace| {
         // Also when this test runs alone something is written.
         let app = KnativeAppPlan::default().apply(&namespace).await;
         app.is_ready(1).await;
@@ -58,7 +58,7 @@ fn nothing_is_written_but_what_the_contract_names_and_nothing_is_forbidden() {
 
 #[test]
 fn each_bucket_has_knatives_lease_with_the_pod_and_its_address() {
-    in_namespace("knative-leases", async |namespace| {
+    in_knative("knative-leases", async |namespace| {
         let leases: Api<Lease> = Api::namespaced(namespace.client.clone(), KNATIVE_SYSTEM);
         let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), KNATIVE_SYSTEM);
         eventually("both buckets are held by the pod", PATIENCE, || async {

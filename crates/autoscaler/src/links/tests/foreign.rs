@@ -95,3 +95,25 @@ async fn a_pod_without_a_link_is_asked_and_its_answer_is_told() {
     drop(handle);
     links.close().await;
 }
+
+/// Contract §7.2: no scrape where `target-burst-capacity` −1 keeps all requests in the activators' path.
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_requests_all_come_through_activators_is_heard_and_not_asked() {
+    let (links, mut events) = links(StatDesk::default());
+    // A question would meet a closed port, and no word would come.
+    let address = SocketAddr::from(([127, 0, 0, 1], 1)).into();
+    let address = LinkAddress { channel: LinkChannel::Unasked, ..address };
+    let peer = Peer::Pod { name: PodName::new("default/hello-a"), settings: Arc::default() };
+    let handle = links.open(LinkId(1), peer, address, Priority::Rest);
+    let hello = events.recv().await;
+    assert!(matches!(hello, Some(ControlEvent::PodSpoke { word: PodWord::Hello(_), .. })), "{hello:?}");
+    for second in 0..2 {
+        let Some(ControlEvent::PodSpoke { word: PodWord::Load { sample, .. }, .. }) = events.recv().await
+        else {
+            panic!("no load")
+        };
+        assert_eq!((sample.second, sample.load), (second, Load::default()));
+    }
+    drop(handle);
+    links.close().await;
+}

@@ -4,6 +4,7 @@
 #[path = "../../../tests/shared/knative_objects.rs"]
 mod knative_objects;
 mod laws;
+mod mixed;
 
 use std::collections::BTreeSet;
 
@@ -564,17 +565,6 @@ fn pods_have_no_link_and_their_load_is_asked_for() {
     });
     let activator = activators.expect("there is an activator");
     assert_eq!(activator.link.channel, vocabulary::LinkChannel::Pushed);
-}
-
-#[test]
-fn a_revision_of_another_class_is_nobodys_here() {
-    let mut place = Place::new();
-    place.autoscaler["metadata"]["annotations"]["autoscaling.knative.dev/class"] =
-        json!("hpa.autoscaling.knative.dev");
-    place.apply(1);
-    let mut place = place.listed();
-    assert_eq!(place.written(), Vec::<String>::new());
-    assert!(!place.facts.iter().any(|fact| matches!(fact, PlatformFact::RevisionChanged(_))));
 }
 
 /// What was decided before says nothing of what another owner has written since.

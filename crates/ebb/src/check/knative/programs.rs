@@ -87,6 +87,10 @@ pub(crate) fn mixture(autoscaler: InstalledProgram, activator: InstalledProgram)
             what,
             "no autoscaler is ready, so no count changes; `kubectl logs deployment/autoscaler` says why".to_owned(),
         ),
+        (Ebb, Ebb) if activator.ready == 0 => CheckFinding::wrong(
+            what,
+            "no activator is ready, so what waits at zero is not answered; `kubectl logs deployment/activator` says why".to_owned(),
+        ),
         (Ebb | Knative, Knative) | (Ebb, Ebb) => CheckFinding::well(what),
     }
 }
@@ -153,6 +157,8 @@ mod tests {
         assert!(of(ebb(1), InstalledProgram::read(None)).contains("is missing"));
         let down = InstalledProgram { ready: 0, ..ebb(1) };
         assert!(of(down, knative()).contains("no autoscaler is ready"));
+        let silent = InstalledProgram { ready: 0, ..ebb(2) };
+        assert!(of(ebb(1), silent).contains("no activator is ready"));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 
-use activator::{Activator, ActivatorConfig, Limits, Listeners, TlsListener, TrustedForwarders};
+use activator::{
+    Activator, ActivatorConfig, ActivatorPlace, Limits, Listeners, TlsListener, TrustedForwarders,
+};
 use anyhow::Context;
 use dataplane::ConnectionBudget;
 use orchestration::{ActivatorFacts, ActivatorLife};
@@ -72,12 +74,14 @@ impl ActivatorStarter {
             reporting: self.reporting.clone(),
             log_format: self.log_format,
             forwarders: self.forwarders.clone(),
+            place: ActivatorPlace::Ebb,
         };
         let Entrances { requests, tls, front_door: _ } = &self.entrances;
         let requests = requests.try_clone().context("lending the listening socket")?;
         let tls =
             tls.as_ref().map(TlsListener::try_clone).transpose().context("lending the socket for TLS")?;
-        let listeners = Listeners { requests, tls, link, link_access: link_token.into() };
+        let listeners =
+            Listeners { requests, more_requests: None, tls, link, link_access: link_token.into() };
         Ok(RunningActivator {
             activator: Activator::start(config, listeners).context("starting the activator")?,
             facts,

@@ -6,7 +6,7 @@ const RESOLVER: &str = "/etc/resolv.conf";
 const DEFAULT: &str = "cluster.local";
 
 /// The domain that the environment says, else that by which this pod's names are resolved.
-pub(crate) fn find(written: Option<&str>) -> String {
+pub fn cluster_domain(written: Option<&str>) -> String {
     match written {
         Some(domain) => domain.to_owned(),
         None => of_resolver(&std::fs::read_to_string(RESOLVER).unwrap_or_default()),
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn the_domain_is_the_environments_else_the_resolvers_else_the_usual_one() {
-        assert_eq!(find(Some("example.internal")), "example.internal");
+        assert_eq!(cluster_domain(Some("example.internal")), "example.internal");
         let file =
             "nameserver 10.96.0.10\nsearch knative-serving.svc.corp.example svc.corp.example corp.example\n";
         assert_eq!(of_resolver(file), "corp.example");
