@@ -18,6 +18,7 @@ NEEDED = {
     **gate.NEEDED, "wrk": "wrk", "h2load": "nghttp2-client", "haproxy": "haproxy", "nginx": "nginx", "valgrind": "valgrind",
     "prometheus": "prometheus", "file": "file", "musl-gcc": "musl-tools", "node": "nodejs", "java": "default-jdk-headless",
     "python3:ensurepip, venv": "python3-venv", "chromium": "chromium", "npm": "npm",
+    "podman": "podman", "runc": "runc",
 }
 """What the suites with other makers' programs, the packages and the benchmarks use."""
 
@@ -48,6 +49,14 @@ def dist(limit):
     if code := run(["rustup", "target", "add", triple], ROOT, LOGS / "musl.log", 300):
         return Outcome(words=[f"`rustup target add {triple}` ended with {code}"])
     return suite("dist")(limit)
+
+
+def images(limit):
+    """The suite, and a short form of what a cold start costs beside `podman run` by hand."""
+    outcome = suite("images", threads=1)(limit)
+    if outcome.is_green:
+        outcome.add(benchmark("image-wake")(limit))
+    return outcome
 
 
 def one_node(limit):
@@ -129,6 +138,7 @@ def stages() -> list[Stage]:
         Stage("release", 420, command("first-run-release", [ROOT / ".ci/first-run"])),
         Stage("peers", 480, peers),
         Stage("dist", 300, dist),
+        Stage("images", 240, images),
         Stage("dashboard", 240, suite("dashboard", threads=2)),
         Stage("properties", 240, properties),
         Stage("lost-requests", 240, lost_requests),

@@ -12,7 +12,7 @@ from .second_runs import Suspect
 
 TIME_DEPENDENT = {
     # Suites with real processes, and with other makers' programs.
-    "activator", "command_line", "end_to_end", "it", "peers", "processes", "dist", "prediction", "dashboard",
+    "activator", "command_line", "end_to_end", "it", "peers", "processes", "dist", "images", "prediction", "dashboard",
     # Suites with a real Kubernetes.
     "cluster_smoke", "cluster_shared", "cluster_exclusive", "cluster_teardown", "cluster_upgrade", "cluster_two_nodes",
     "cluster_knative",

@@ -117,6 +117,15 @@ fn prepare(
     (command, Arc::new(files))
 }
 
+/// The same program, started by a shell that first does something to itself.
+fn after(preparation: &str, command: &Command) -> Command {
+    let command = command.as_std();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{preparation} && exec \"$0\" \"$@\"")]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell
+}
+
 /// A user of the machine and the one group that it is in, by number.
 #[derive(Clone, Copy, Debug)]
 pub struct Account {
@@ -201,6 +210,13 @@ impl Ebb {
         Self::spawn(command, Arc::clone(&self.files), Stdio::piped()).await
     }
 
+    /// The same in a shell that first does something to itself.
+    pub async fn successor_after(&self, preparation: &str, arguments: &[&str]) -> Self {
+        let mut command = self.taking_over(&["--listen", &self.requests.to_string()]);
+        command.args(arguments);
+        Self::spawn(after(preparation, &command), Arc::clone(&self.files), Stdio::piped()).await
+    }
+
     /// The same on files of its own, which this one does not know. They stand in the same folder, where apps
     /// start.
     pub async fn successor_on(&self, services: &[Service]) -> Self {
@@ -255,11 +271,7 @@ impl Ebb {
         arguments: &[&str],
     ) -> Self {
         let (command, files) = prepare(&executable(), services, config, arguments);
-        let command = command.as_std();
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("{preparation} && exec \"$0\" \"$@\"")]);
-        shell.arg(command.get_program()).args(command.get_args());
-        Self::spawn(shell, files, Stdio::piped()).await
+        Self::spawn(after(preparation, &command), files, Stdio::piped()).await
     }
 
     /// The same with a standard error that is full, and its other end, which is not read.

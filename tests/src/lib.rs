@@ -13,6 +13,7 @@ pub mod hop_by_hop;
 pub mod http2;
 pub mod knative;
 pub mod manifest;
+pub mod podman;
 pub mod ports;
 mod queue_proxy;
 pub mod relay;

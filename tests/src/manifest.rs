@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
-/// A Knative `Service` that runs a command.
+/// A Knative `Service` that runs a command or an image.
 #[derive(Clone, Debug)]
 pub struct Service {
     name: String,
+    /// In the place of a command, whose words are arguments then.
+    image: Option<String>,
     command: Vec<String>,
     annotations: Vec<(String, String)>,
     env: Vec<(String, String)>,
@@ -24,6 +26,7 @@ impl Service {
     pub fn running(name: &str, command: &[&str]) -> Self {
         Self {
             name: name.to_owned(),
+            image: None,
             command: command.iter().map(ToString::to_string).collect(),
             annotations: Vec::new(),
             env: Vec::new(),
@@ -31,6 +34,11 @@ impl Service {
             container: Vec::new(),
             beside: Vec::new(),
         }
+    }
+
+    /// A service that runs an image with these arguments.
+    pub fn of_image(name: &str, image: &str, arguments: &[&str]) -> Self {
+        Self { image: Some(image.to_owned()), ..Self::running(name, arguments) }
     }
 
     /// Runs this command instead of the test's app.
@@ -125,7 +133,13 @@ impl Service {
             line(&format!("      {extra}"));
         }
         line("      containers:");
-        line(&format!("        - command: {:?}", self.command));
+        match &self.image {
+            Some(image) => {
+                line(&format!("        - image: {image}"));
+                line(&format!("          args: {:?}", self.command));
+            }
+            None => line(&format!("        - command: {:?}", self.command)),
+        }
         if !self.env.is_empty() {
             line("          env:");
             for (name, value) in &self.env {

@@ -39,6 +39,20 @@ pub struct Probe {
     pub failure_threshold: u32,
     /// Whether the check asks for less than its specification says (see [`Probe::parse`]).
     pub is_weaker: bool,
+    /// Whether a container engine runs the command that is asked, which takes a tenth of a second of a core.
+    pub is_run_by_engine: bool,
+}
+
+/// How an app is reached that a container engine runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContainerNetwork {
+    /// No engine runs the app: it is a process, or a container of the same pod.
+    #[default]
+    None,
+    /// The app is in a network of its own, and the engine forwards its port.
+    Bridge,
+    /// The app is in the network of this machine.
+    Host,
 }
 
 impl Probe {
@@ -52,7 +66,18 @@ impl Probe {
             success_threshold: 1,
             failure_threshold: 3,
             is_weaker: false,
+            is_run_by_engine: false,
         }
+    }
+
+    /// The same probe of an app in such a network, of which `port` is the one that takes requests.
+    #[must_use]
+    pub fn in_network(mut self, port: u16, network: ContainerNetwork) -> Self {
+        self.is_run_by_engine = network != ContainerNetwork::None;
+        if network == ContainerNetwork::Bridge && self.check == (Check::Tcp { port }) {
+            self.check = Check::ForwardedTcp { port };
+        }
+        self
     }
 
     /// The same probe of an app that speaks `protocol` on `port`: an app that speaks HTTP/2 alone understands

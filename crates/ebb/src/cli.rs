@@ -2,6 +2,7 @@
 
 mod api;
 mod cluster;
+mod images;
 mod replaying;
 mod running;
 mod serving;
@@ -20,6 +21,7 @@ pub(crate) use cluster::{
     AdoptOptions, AutoscalerArguments, AutoscalerPlace, CheckOptions, ClusterOptions, DashboardOptions,
     EBBS_SYSTEM, KNATIVES_SYSTEM, RecordCommand, RecordSaveOptions, ReleaseOptions,
 };
+pub(crate) use images::ImageArguments;
 pub(crate) use replaying::{RecordMoment, ReplayOptions};
 pub(crate) use running::RunOptions;
 pub(crate) use serving::{

@@ -247,9 +247,7 @@ impl ContainerGroup {
             return None;
         }
         Some(match self.limits.memory_bytes {
-            Some(bytes) => {
-                format!("was killed for memory: it needed more than its limit of {}", quantity_text(bytes))
-            }
+            Some(bytes) => killed_beyond(bytes),
             None => "was killed for memory: the machine has none left".to_owned(),
         })
     }
@@ -259,6 +257,11 @@ impl Drop for ContainerGroup {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.directory);
     }
+}
+
+/// The end of a sentence about a container that was killed because it needed more memory than this.
+pub(crate) fn killed_beyond(bytes: u64) -> String {
+    format!("was killed for memory: it needed more than its limit of {}", quantity_text(bytes))
 }
 
 /// Kubernetes' way from a request to a weight: a core is 1,024 shares, and 2 … 262,144 shares are 1 … 10,000.

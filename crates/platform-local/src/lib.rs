@@ -7,6 +7,7 @@
 mod control_groups;
 mod executable;
 mod front_door;
+mod images;
 mod lines;
 mod manifest;
 mod memory;
@@ -16,6 +17,7 @@ mod supervisor;
 mod watch;
 
 pub use front_door::{CertifiedNames, FrontDoor, FrontTlsDoor};
+pub use images::{ImageEngine, ImageNetwork, ImageSettings, ImageSupport};
 pub use manifest::{
     ForeignKinds, LoadedManifest, ManifestSource, NotYaml, ServiceAddress, TextPlace, Trouble, YamlKey,
     YamlNode, YamlValue, items, load, manifests_in, place_of, read_yaml, text_of, tree_of,

@@ -16,6 +16,7 @@ mod document;
 mod env;
 mod existence;
 mod fields;
+mod image;
 mod item;
 mod loaded;
 mod own_hosts;

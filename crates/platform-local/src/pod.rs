@@ -12,17 +12,21 @@
 //! about a millisecond, and being the reaper of all orphans it must collect any child, which no library for
 //! child processes wants to share.
 //!
-//! What TERM means for the processes behind a container's first one stands in [`orphans`].
+//! What TERM means for the processes behind a container's first one stands in [`orphans`]. An app that is an
+//! image is run by a container engine ([`engine_container`]).
 
 mod children;
 mod descendants;
+mod engine_container;
 mod exit_words;
 mod messages;
 mod orphans;
 mod port_watch;
 mod ports;
+mod process;
 mod relay;
 mod running_pod;
+mod signals;
 mod spec;
 mod start;
 mod usage;
@@ -33,21 +37,22 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use nix::sys::prctl::{set_child_subreaper, set_thp_disable};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 use runtime::{Clock, set_descriptor_limit};
 
 use crate::control_groups::ContainerGroup;
+use crate::proc::pid_of;
 use children::PlacedContainer;
 use descendants::RemainingChildren;
 pub(crate) use descendants::descendants_of;
+use engine_container::EngineContainer;
 use messages::tell;
 pub(crate) use messages::{LONGEST_LINE, PodMessage, SidecarProcess};
 use port_watch::PortWatch;
 use ports::ReservedPort;
+use process::Process;
 use relay::{AnnouncementSource, Relay};
-use running_pod::{Process, QUEUE_PROXY, RunningPod};
+use running_pod::{QUEUE_PROXY, RunningPod};
 pub(crate) use spec::{Container, DownwardFact, EnvValue, PodSpec, Probes, Template};
 pub(crate) use start::send_outputs;
 pub(crate) use usage::ProcessUsage;
@@ -68,7 +73,9 @@ pub fn pod_main() -> ExitCode {
 
 fn run() -> anyhow::Result<ExitCode> {
     let (spec, outputs) = start::read()?;
-    set_child_subreaper(true).context("becoming the reaper of orphans")?;
+    // A container is not ours to reap: its engine watches over it, and may keep a process for all containers
+    // of this user.
+    set_child_subreaper(!spec.template.has_image()).context("becoming the reaper of orphans")?;
     // The allocator of `ebb` does without huge pages; apps are started with the machine's own setting.
     set_thp_disable(false).context("allowing huge pages")?;
     // Nothing has been started yet and there is no other thread, so this is what the app finds from its first
@@ -83,7 +90,7 @@ fn run() -> anyhow::Result<ExitCode> {
         children::start_queue_proxy(&spec, app).context("the queue-proxy cannot be started")?;
     // Not earlier: children inherit what is blocked, and would never see their TERM. One that comes before
     // this ends us, nothing was announced yet, and the supervisor kills our group.
-    let signals = take_signals().context("taking over signals")?;
+    let signals = signals::take().context("taking over signals")?;
     let announcements = queue_proxy.stdout.take().context("the queue-proxy has no output")?;
     let log = queue_proxy.stderr.take().context("the queue-proxy has no log")?;
     let relays = vec![
@@ -94,18 +101,21 @@ fn run() -> anyhow::Result<ExitCode> {
     let queue_proxy = pid_of(queue_proxy.id());
     tell(&started(&containers, queue_proxy, &ports));
     let clock = Clock::start();
-    let app_port = PortWatch::new(containers[0].pid, ports[0].number, clock.now());
+    let app_port = PortWatch::of_app(&spec, containers[0].pid, ports[0].number, clock.now());
+    let usage = UsageReporter::new(usage_pipe.into(), queue_proxy)?;
+    let usage = if spec.template.has_image() { usage.of_container(clock.now()) } else { usage };
     let pod = RunningPod {
         clock,
+        spec,
+        ports,
         containers,
         app_port,
         queue_proxy: Process::running(QUEUE_PROXY.to_owned(), queue_proxy),
         told_to_end: false,
         failed: false,
-        app_grace: spec.template.app_grace(),
         orphans: None,
         children: RemainingChildren::AtLeastOne,
-        usage: UsageReporter::new(usage_pipe.into(), queue_proxy)?,
+        usage,
     };
     pod.run(&signals, relays)
 }
@@ -129,6 +139,7 @@ fn start_containers(
         let name = display_name(container);
         let streams = if index == 0 { None } else { outputs.next().zip(outputs.next()) };
         let group = group_of(spec, container).with_context(|| format!("the limits of {name}"))?;
+        let engine = EngineContainer::claim(spec).with_context(|| format!("the image of {name}"))?;
         let start = || children::start(spec, PlacedContainer::of(spec, ports, index), streams);
         let child = match &group {
             Some(group) => group.start(start),
@@ -136,14 +147,16 @@ fn start_containers(
         };
         let child = child.with_context(|| format!("{name} cannot be started"))?;
         let process = Process::running(name, pid_of(child.id()));
-        processes.push(Process { container: container.name.clone(), group, ..process });
+        processes.push(Process { container: container.name.clone(), group, engine, ..process });
     }
     Ok(processes)
 }
 
-/// The control group of a container, if it needs one and there is a place for it.
+/// The control group of a container, if it needs one and there is a place for it. Limits of an image are its
+/// engine's to keep.
 fn group_of(spec: &PodSpec, container: &Container) -> io::Result<Option<ContainerGroup>> {
-    let root = spec.control_group.as_deref().filter(|_| !container.limits.are_none());
+    let is_needed = !container.limits.are_none() && container.image.is_none();
+    let root = spec.control_group.as_deref().filter(|_| is_needed);
     let name = || {
         let container = container.name.as_deref().unwrap_or("app");
         format!("{}.{}.{container}", spec.namespace, spec.pod)
@@ -169,18 +182,4 @@ fn started(containers: &[Process], queue_proxy: Pid, ports: &[ReservedPort]) -> 
         app_port: app.port,
         sidecars: processes.collect(),
     }
-}
-
-/// Signals become events to poll for.
-fn take_signals() -> nix::Result<SignalFd> {
-    let mut signals = SigSet::empty();
-    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGCHLD] {
-        signals.add(signal);
-    }
-    signals.thread_block()?;
-    SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-}
-
-fn pid_of(id: u32) -> Pid {
-    Pid::from_raw(i32::try_from(id).expect("Linux has fewer than 2^22 processes"))
 }

@@ -2,6 +2,13 @@
 
 use std::fs;
 
+use nix::unistd::Pid;
+
+/// The number of a process as signals take it.
+pub(crate) fn pid_of(id: u32) -> Pid {
+    Pid::from_raw(i32::try_from(id).expect("Linux has fewer than 2^22 processes"))
+}
+
 /// One process, at the moment of the look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {

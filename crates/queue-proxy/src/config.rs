@@ -10,7 +10,7 @@ mod reading;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use dataplane::probe::Probe;
+use dataplane::probe::{ContainerNetwork, Probe};
 pub(crate) use ports::PortPair;
 pub use ports::Ports;
 use runtime::{Environment, EnvironmentReader, LoggedRevision, RequestReporting, TrustedHosts};
@@ -178,6 +178,7 @@ const NOT_BUILT: &[(&str, &[&str])] = &[
 /// Ours, and those of other programs of ours that may be inherited.
 const OURS: &[&str] = &[
     "EBB_ADMIN_PORT",
+    "EBB_APP_NETWORK",
     "EBB_APP_PROTOCOL",
     "EBB_LINK_CA",
     "EBB_LINK_PORT",
@@ -277,7 +278,14 @@ impl Config {
 
 impl AppProbes {
     fn from_reader(reader: &mut EnvironmentReader<'_>, app_port: u16, app_protocol: AppProtocol) -> Self {
-        let as_app_speaks = |probe: Probe| probe.of_app(app_port, app_protocol);
+        let networks = [
+            ("", ContainerNetwork::None),
+            ("bridge", ContainerNetwork::Bridge),
+            ("host", ContainerNetwork::Host),
+        ];
+        let network = reader.choice("EBB_APP_NETWORK", &networks);
+        let as_app_speaks =
+            |probe: Probe| probe.of_app(app_port, app_protocol).in_network(app_port, network);
         let readiness = reading::probe(reader, "SERVING_READINESS_PROBE", app_port);
         Self {
             readiness: readiness.map_or_else(Probe::none, as_app_speaks),

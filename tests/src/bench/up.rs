@@ -22,8 +22,19 @@ pub struct Up {
 impl Up {
     /// Starts this executable. Pods of these services start when a request needs them.
     pub fn start(executable: &Path, services: &[Service], config: &ConfigMap) -> anyhow::Result<Self> {
+        Self::start_with(executable, services, config, &[])
+    }
+
+    /// The same with further arguments.
+    pub fn start_with(
+        executable: &Path,
+        services: &[Service],
+        config: &ConfigMap,
+        arguments: &[&str],
+    ) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let ebb = runtime.block_on(Ebb::up_as(executable, services, config, &["--log", "warn"]));
+        let arguments = [&["--log", "warn"][..], arguments].concat();
+        let ebb = runtime.block_on(Ebb::up_as(executable, services, config, &arguments));
         Ok(Self { ebb, runtime })
     }
 

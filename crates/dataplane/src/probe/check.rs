@@ -25,6 +25,10 @@ const REDIRECTS_MAX: u32 = 10;
 /// The addresses of the pod on which apps listen; some apps listen on one of the two only.
 const LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
+/// How long a connection through an engine's forwarder has to stay open. The forwarder dials the container as
+/// it accepts, on the same machine: without a listener there it closes within a millisecond or two.
+const FORWARDED_STAYS: Duration = Duration::from_millis(20);
+
 /// What a probe asks the app: one variant per kind of probe of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
@@ -33,6 +37,12 @@ pub enum Check {
     /// The port accepts a connection.
     Tcp {
         /// The port of the app, on the loopback interface.
+        port: u16,
+    },
+    /// The port, which a container engine forwards to the app, accepts a connection that stays open: the
+    /// engine accepts each.
+    ForwardedTcp {
+        /// The port of the engine, on the loopback interface.
         port: u16,
     },
     /// A request is answered with a status from 200 to 399.
@@ -85,6 +95,7 @@ impl Prober {
         match check {
             Check::None => Ok(()),
             Check::Tcp { port } => self.connect(*port).await,
+            Check::ForwardedTcp { port } => self.connect_through(*port).await,
             Check::Http(http) => self.ask_http(http).await,
             Check::Grpc { port, service } => self.ask_grpc(*port, service).await,
             Check::Exec { command } => run(command).await,
@@ -100,6 +111,20 @@ impl Prober {
             }
         }
         Err(not_connected(port, &first.expect("there are loopback addresses")))
+    }
+
+    async fn connect_through(self, port: u16) -> Result<(), ProbeFailure> {
+        // Engines publish on this address alone.
+        let forwarder = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+        let stream = dial(forwarder, self.timeout).await.map_err(|kind| not_connected(port, &kind))?;
+        let mut first = [0];
+        match tokio::time::timeout(FORWARDED_STAYS, stream.peek(&mut first)).await {
+            // Some apps speak first.
+            Err(_) | Ok(Ok(1..)) => Ok(()),
+            Ok(Ok(0) | Err(_)) => {
+                Err(failure(format_args!("port {port}: nothing listens in the container behind it")))
+            }
+        }
     }
 
     /// Asks on a connection of its own, as the kubelet does: that the app still accepts one is part of the

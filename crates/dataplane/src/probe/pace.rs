@@ -10,6 +10,8 @@ const FAST_AT_MOST: Duration = Duration::from_millis(10);
 const SLOW_AT_MOST: Duration = Duration::from_millis(100);
 /// The shortest wait between two questions that each start a process.
 const COSTLY_AT_LEAST: Duration = Duration::from_millis(100);
+/// The same where a container engine starts it, which costs ten times as much.
+const COSTLIER_AT_LEAST: Duration = Duration::from_secs(1);
 /// For probes without a period of their own.
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -29,7 +31,11 @@ impl ProbePace {
     pub fn new(probe: &Probe) -> Self {
         Self {
             period: probe.period.unwrap_or(PERIOD),
-            at_least: if probe.is_costly() { COSTLY_AT_LEAST } else { FASTEST },
+            at_least: match (probe.is_costly(), probe.is_run_by_engine) {
+                (true, true) => COSTLIER_AT_LEAST,
+                (true, false) => COSTLY_AT_LEAST,
+                (false, _) => FASTEST,
+            },
             next: FASTEST,
             waited: Duration::ZERO,
             was_ready: false,
@@ -57,7 +63,7 @@ impl ProbePace {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Check;
+    use super::super::{Check, ContainerNetwork};
     use super::*;
 
     #[test]
@@ -85,7 +91,12 @@ mod tests {
     #[test]
     fn starts_processes_ten_times_a_second_at_most() {
         let check = Check::Exec { command: vec!["true".to_owned()] };
-        let mut pace = ProbePace::new(&Probe { check, ..Probe::none() });
+        let probe = Probe { check, ..Probe::none() };
+        let mut pace = ProbePace::new(&probe);
         assert!((0..100).all(|_| pace.while_unready().as_millis() == 100));
+        let mut pace = ProbePace::new(&probe.in_network(1, ContainerNetwork::Host));
+        assert!((0..100).all(|_| pace.while_unready().as_secs() == 1), "in containers once a second");
+        let tcp = Probe::none().in_network(1, ContainerNetwork::Bridge);
+        assert_eq!(ProbePace::new(&tcp).while_unready().as_millis(), 1);
     }
 }

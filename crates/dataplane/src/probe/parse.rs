@@ -27,6 +27,7 @@ impl Probe {
             success_threshold: timing.success_threshold.unwrap_or(1).max(1),
             failure_threshold: timing.failure_threshold.unwrap_or(3).max(1),
             is_weaker: asks_tls(&spec.question),
+            is_run_by_engine: false,
             check: check_of(spec.question, app_port),
         })
     }

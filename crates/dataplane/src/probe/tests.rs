@@ -112,6 +112,32 @@ async fn a_port_must_accept_a_connection_on_either_loopback() {
     LocalSet::new().run_until(asking).await;
 }
 
+/// A forwarder accepts whatever becomes of the connection behind it.
+#[tokio::test(flavor = "current_thread")]
+async fn a_forwarded_port_must_keep_a_connection_open() {
+    let asking = async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let written = Probe { check: Check::Tcp { port }, ..Probe::none() };
+        let probe = written.clone().in_network(port, ContainerNetwork::Bridge);
+        assert_eq!(probe.check, Check::ForwardedTcp { port });
+        assert_eq!(written.clone().in_network(port, ContainerNetwork::Host).check, written.check);
+        assert_eq!(written.clone().in_network(1, ContainerNetwork::Bridge).check, written.check);
+        let closing = tokio::task::spawn_local(async move {
+            drop(listener.accept().await.expect("a connection"));
+            let kept = listener.accept().await.expect("another");
+            (listener, kept)
+        });
+        let closed = probe.ask(Clock::start()).await.expect_err("it is closed at once");
+        assert!(closed.to_string().contains("nothing listens in the container"), "{closed}");
+        assert_eq!(probe.ask(Clock::start()).await, Ok(()));
+        drop(closing.await.expect("two connections"));
+        let refused = probe.ask(Clock::start()).await.expect_err("no forwarder listens");
+        assert_eq!(refused.to_string(), format!("port {port}: connection refused"));
+    };
+    LocalSet::new().run_until(asking).await;
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn r12_a_grpc_probe_of_something_else_fails() {
     let asking = async {

@@ -11,6 +11,7 @@ use clap::{Arg, ArgMatches, Args, Command, ValueEnum};
 use platform_local::{ForeignKinds, ManifestSource};
 use runtime::{LogFormat, TrustedHost};
 
+use super::images::ImageArguments;
 use super::values::{
     TakeOverTarget, TokenGroup, activators, autoscalers, domain, duration, pod_limit, record_size,
     socket_address, take_over_target, token_group, user_name,
@@ -43,13 +44,17 @@ pub(crate) struct ReadingOptions {
     /// Skip, with a warning, what ebb does not run: Deployments, other ConfigMaps and so on.
     #[arg(long)]
     pub(crate) ignore_foreign: bool,
+    #[command(flatten)]
+    pub(crate) images: ImageArguments,
 }
 
 impl ReadingOptions {
     /// Reads standard input if it is among the files.
     pub(crate) fn source(&self, files: &[PathBuf]) -> anyhow::Result<ManifestSource> {
         let foreign = if self.ignore_foreign { ForeignKinds::Skipped } else { ForeignKinds::Refused };
-        ManifestSource::new(files.to_vec(), &self.domain, foreign).context("reading standard input")
+        let source =
+            ManifestSource::new(files.to_vec(), &self.domain, foreign).context("reading standard input")?;
+        Ok(source.with_images(self.images.options()))
     }
 }
 
@@ -349,6 +354,9 @@ mod tests {
             "--domain",
             "Example.org",
             "--ignore-foreign",
+            "--images=off",
+            "--images-network",
+            "host",
             "--shadow",
             "--log",
             "info,autoscaler=debug",

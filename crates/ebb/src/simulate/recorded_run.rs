@@ -114,7 +114,7 @@ fn recorded_start_up(recorded: Option<&RecordedRevision>, record: &RecordedLoad)
 mod tests {
     use simulator::{LoadSource, ServiceLoad, SimulationPace};
 
-    use crate::cli::{ManifestOptions, ReadingOptions};
+    use crate::cli::{ImageArguments, ManifestOptions, ReadingOptions};
 
     use super::*;
 
@@ -123,7 +123,11 @@ mod tests {
     }
 
     fn options() -> SimulateOptions {
-        let reading = ReadingOptions { domain: "example.com".to_owned(), ignore_foreign: false };
+        let reading = ReadingOptions {
+            domain: "example.com".to_owned(),
+            ignore_foreign: false,
+            images: ImageArguments::default(),
+        };
         SimulateOptions {
             manifests: ManifestOptions { files: Vec::new(), reading },
             load: Vec::new(),

@@ -13,7 +13,9 @@ use vocabulary::{did_you_mean, shown};
 use crate::cli::simulation::{
     DEFAULT_SEED, bin, cores, fault, objective, service_load, time_distribution, variant,
 };
-use crate::cli::{LengthOptions, ManifestOptions, ReadingOptions, ScenarioOptions, SimulateOptions};
+use crate::cli::{
+    ImageArguments, LengthOptions, ManifestOptions, ReadingOptions, ScenarioOptions, SimulateOptions,
+};
 
 const KIND: &str = "Simulation";
 /// More text than a scenario needs.
@@ -130,10 +132,11 @@ impl ScenarioReader<'_> {
         }
         let domain = self.text("domain").map_or_else(|| "example.com".to_owned(), |domain| domain.text);
         let ignore_foreign = self.parsed("ignoreForeign", truth).unwrap_or_default();
+        let images = ImageArguments::default();
         let is_fast = self.parsed("fast", truth).unwrap_or_default();
         let seed = self.parsed("seed", |text| text.parse().map_err(|_| "write a whole number".to_owned()));
         SimulateOptions {
-            manifests: ManifestOptions { files, reading: ReadingOptions { domain, ignore_foreign } },
+            manifests: ManifestOptions { files, reading: ReadingOptions { domain, ignore_foreign, images } },
             load,
             record,
             bin: self.parsed("bin", bin),

@@ -1,12 +1,13 @@
-//! The containers of a Service: command and environment; port and probes of the container that requests
-//! reach.
+//! The containers of a Service: command or image, and environment; port and probes of the container that
+//! requests reach.
 
 use std::path::{Path, PathBuf};
 
-use vocabulary::AppProtocol;
+use vocabulary::{AppProtocol, ProbeQuestion, ProbeSpec};
 
 use crate::manifest::env::VariableSources;
 use crate::manifest::fields::{ManifestFields, RefusedField, Report};
+use crate::manifest::image::{self, ImagePlace};
 use crate::manifest::probe::{self, AppPort, ProbeKind};
 use crate::manifest::resources::{self, Resources};
 use crate::manifest::{env, existence, security};
@@ -25,6 +26,13 @@ const REFUSED: &[RefusedField] = &[
     ("volumeMounts", "the app sees this machine's files"),
 ];
 
+/// The reasons that are others where an engine runs an image.
+const OF_IMAGE: &[RefusedField] = &[
+    ("resizePolicy", "the limits of a container are fixed when it is made"),
+    ("volumeDevices", "the container has the files of its image"),
+    ("volumeMounts", "the container has the files of its image; give it values by env and envFrom"),
+];
+
 /// Fields that are allowed only in the container that requests reach.
 const OF_APP: &[RefusedField] = &[
     ("livenessProbe", "only the container with the port is probed; what ends by itself ends its pod anyway"),
@@ -32,10 +40,19 @@ const OF_APP: &[RefusedField] = &[
     ("startupProbe", "only the container with the port is probed"),
 ];
 
+/// What a container is read with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ContainerSources<'a> {
+    /// The documents from which it takes variables.
+    pub(crate) variables: VariableSources<'a>,
+    /// Whether it may be an image.
+    pub(crate) images: ImagePlace,
+}
+
 /// Reads the container that requests reach into `template`; returns what it says of resources.
 pub(crate) fn read_app(
     mut container: ManifestFields<'_>,
-    sources: VariableSources<'_>,
+    sources: ContainerSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
@@ -51,14 +68,40 @@ pub(crate) fn read_app(
         liveness: probe::read(&mut container, ProbeKind::Liveness, app, report),
         startup: probe::read(&mut container, ProbeKind::Startup, app, report),
     };
-    container.finish(REFUSED, report);
+    if let Some(image) = &mut template.app.image {
+        image.port = u16::try_from(app.number).unwrap_or(image.port);
+        refuse_other_ports(&template.probes, &container, report);
+    }
+    let refused: &[RefusedField] = if template.has_image() { OF_IMAGE } else { &[] };
+    container.finish(&[refused, REFUSED].concat(), report);
     resources
+}
+
+/// Refuses probes that ask another port than that of the container: it is the only one that is published.
+fn refuse_other_ports(probes: &Probes, container: &ManifestFields<'_>, report: &mut Report) {
+    let all = [&probes.readiness, &probes.liveness, &probes.startup];
+    for other in all.into_iter().flatten().filter_map(port_asked) {
+        let path = container.path();
+        report.refuse(
+            container.place,
+            format!("a probe of {path} asks port {other}; of an image only its containerPort can be reached"),
+        );
+    }
+}
+
+/// The port that a probe asks, if it is another than the app's.
+fn port_asked(probe: &ProbeSpec) -> Option<u16> {
+    match &probe.question {
+        ProbeQuestion::Http(http) => http.port,
+        ProbeQuestion::Tcp { port } | ProbeQuestion::Grpc { port, .. } => *port,
+        ProbeQuestion::Exec { .. } => None,
+    }
 }
 
 /// Reads a container that requests do not reach.
 pub(crate) fn read_sidecar(
     mut container: ManifestFields<'_>,
-    sources: VariableSources<'_>,
+    sources: ContainerSources<'_>,
     report: &mut Report,
 ) -> (Container, Resources) {
     let read = program(&mut container, sources, report);
@@ -70,18 +113,20 @@ pub(crate) fn read_sidecar(
 /// Reads what containers with and without a port have in common.
 fn program(
     container: &mut ManifestFields<'_>,
-    sources: VariableSources<'_>,
+    sources: ContainerSources<'_>,
     report: &mut Report,
 ) -> (Container, Resources) {
     let name = container.text("name", report);
     let resources = resources::read(container, name, report);
-    let program = Container {
-        name: None,
-        limits: resources.limits,
-        command: command(container, report),
-        env: env::read(container, sources, report),
-        directory: directory(container, report),
-    };
+    let mut program = Container { limits: resources.limits, ..Container::default() };
+    if image::is_image(container) {
+        image::read(container, sources.images, &mut program, report);
+        program.env = env::read(container, sources.variables, report);
+        return (program, resources);
+    }
+    program.command = command(container, report);
+    program.env = env::read(container, sources.variables, report);
+    program.directory = directory(container, report);
     if let Some(written) = container.take("command") {
         existence::look_for_command(&program, written.place, report);
     }
@@ -97,23 +142,13 @@ fn command(container: &mut ManifestFields<'_>, report: &mut Report) -> Vec<Strin
     let image = container.take("image").map(|node| node.place);
     container.text("image", report);
     let missing = command.is_empty() && report.refusals() == refused_before;
-    match image {
-        Some(place) if missing => report.refuse(
-            place,
-            format!(
-                "{} alone cannot be run: ebb runs processes, not container images; add the command that \
-                     starts the app",
-                container.path_of("image")
-            ),
-        ),
-        Some(place) => {
-            report.warn(place, format!("{} has no effect beside a command", container.path_of("image")));
-        }
-        None if missing => report.refuse(
+    if let Some(place) = image {
+        report.warn(place, format!("{} has no effect beside a command", container.path_of("image")));
+    } else if missing {
+        report.refuse(
             container.place,
             format!("{} is missing or empty: the command that starts the app", container.path_of("command")),
-        ),
-        None => {}
+        );
     }
     command.extend(arguments);
     command

@@ -4,9 +4,9 @@
 //! to refuse it; but the author of a mistyped path should learn of it before the first request does.
 
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::executable::is_executable;
 use crate::manifest::fields::Report;
 use crate::manifest::yaml::TextPlace;
 use crate::pod::{Container, EnvValue};
@@ -48,9 +48,4 @@ fn search_path(container: &Container) -> OsString {
             EnvValue::Fact { .. } => None,
         });
     own.or_else(|| std::env::var_os("PATH")).unwrap_or_default()
-}
-
-fn is_executable(path: &Path) -> bool {
-    const ANYBODY: u32 = 0o111;
-    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & ANYBODY != 0)
 }

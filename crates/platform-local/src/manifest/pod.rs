@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use vocabulary::RequestTimeouts;
 
-use crate::manifest::env::VariableSources;
+use crate::manifest::container::ContainerSources;
 use crate::manifest::fields::{ManifestFields, RefusedField, Report};
+use crate::manifest::image::ImagePlace;
 use crate::manifest::resources::Resources;
 use crate::manifest::yaml::{YamlNode, YamlValue};
 use crate::manifest::{container, security};
@@ -32,7 +33,7 @@ const POD_REFUSED: &[RefusedField] = &[
     ("hostIPC", "the app is a process of this machine"),
     ("hostNetwork", "the app is a process of this machine"),
     ("hostPID", "the app is a process of this machine"),
-    ("imagePullSecrets", "no image is run"),
+    ("imagePullSecrets", "`podman login` or `docker login` knows the registry's password"),
     ("initContainers", "prepare in the command itself"),
     ("nodeSelector", "there is one machine"),
     ("priorityClassName", "there is one machine"),
@@ -44,10 +45,16 @@ const POD_REFUSED: &[RefusedField] = &[
     ("volumes", "the app sees this machine's files"),
 ];
 
+/// The reasons that are others where an engine runs an image.
+const OF_IMAGE: &[RefusedField] = &[
+    ("hostNetwork", "`--images-network host` does that for all containers"),
+    ("volumes", "the container has the files of its image; give it values by env and envFrom"),
+];
+
 /// Reads it into `template`; returns what its containers say of resources.
 pub(crate) fn read(
     mut spec: ManifestFields<'_>,
-    sources: VariableSources<'_>,
+    sources: ContainerSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
@@ -64,13 +71,14 @@ pub(crate) fn read(
     }
     security::read(&mut spec, report);
     let resources = containers(&mut spec, sources, template, report);
-    spec.finish(POD_REFUSED, report);
+    let refused: &[RefusedField] = if template.has_image() { OF_IMAGE } else { &[] };
+    spec.finish(&[refused, POD_REFUSED].concat(), report);
     resources
 }
 
 fn containers(
     spec: &mut ManifestFields<'_>,
-    sources: VariableSources<'_>,
+    sources: ContainerSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {
@@ -86,7 +94,10 @@ fn containers(
             report.refuse(spec.place, format!("{} is empty", spec.path_of("containers")));
             Resources::default()
         }
-        Some(several) => read_several(several, sources, template, report),
+        Some(several) => {
+            let sources = ContainerSources { images: ImagePlace::Beside, ..sources };
+            read_several(several, sources, template, report)
+        }
         None => {
             if spec.take("containers").is_none() {
                 report.refuse(spec.place, format!("{} is missing", spec.path_of("containers")));
@@ -99,7 +110,7 @@ fn containers(
 /// The one with the port is the app, as on Knative.
 fn read_several(
     several: &[(String, &YamlNode)],
-    sources: VariableSources<'_>,
+    sources: ContainerSources<'_>,
     template: &mut Template,
     report: &mut Report,
 ) -> Resources {

@@ -115,6 +115,7 @@ impl FilesReading {
             data: &data,
             is_in_shadow: source.is_in_shadow,
             annotations: &source.annotations,
+            images: source.images.support,
         };
         reading.read_services(of_kind(DocumentKind::Service), around);
         for report in autoscalers.refuse_strays(|service| reading.is_present(service)) {

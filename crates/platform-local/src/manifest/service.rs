@@ -10,10 +10,13 @@ use settings::{
 };
 use vocabulary::{Problem, RevisionName, WaitingPage};
 
+use crate::images::ImageSupport;
 use crate::manifest::autoscalers::{Autoscalers, PlacedAutoscaler};
+use crate::manifest::container::ContainerSources;
 use crate::manifest::data::{DEFAULT_NAMESPACE, DataDocuments};
 use crate::manifest::env::VariableSources;
 use crate::manifest::fields::{ManifestFields, Report, WRITTEN_BY_SERVERS};
+use crate::manifest::image::ImagePlace;
 use crate::manifest::own_hosts::{DomainMappings, PlacedHost, read_annotation};
 use crate::manifest::pod;
 use crate::manifest::waiting_page;
@@ -87,6 +90,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) is_in_shadow: bool,
     /// Annotations of its template that come before those in its file.
     pub(crate) annotations: &'a BTreeMap<String, String>,
+    /// Whether its container may be an image.
+    pub(crate) images: ImageSupport,
 }
 
 /// The settings and documents with which a Service's template is read.
@@ -95,7 +100,7 @@ struct Owner<'a> {
     cluster: &'a ClusterConfig,
     observability: &'a Observability,
     autoscaler: Option<&'a PlacedAutoscaler>,
-    sources: VariableSources<'a>,
+    sources: ContainerSources<'a>,
     annotations: &'a BTreeMap<String, String>,
 }
 
@@ -123,7 +128,10 @@ pub(crate) fn read(
         cluster: around.cluster,
         observability: around.observability,
         autoscaler,
-        sources: VariableSources { namespace, documents: around.data },
+        sources: ContainerSources {
+            variables: VariableSources { namespace, documents: around.data },
+            images: ImagePlace::Alone(around.images),
+        },
         annotations: around.annotations,
     };
     let template = if let Some(spec) = fields.mapping("spec", report) {

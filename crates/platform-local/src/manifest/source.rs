@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use crate::images::ImageSettings;
+
 /// How standard input is named.
 const STANDARD_INPUT: &str = "-";
 /// What a manifest in a directory is called.
@@ -28,6 +30,8 @@ pub struct ManifestSource {
     pub(crate) is_in_shadow: bool,
     /// Annotations on the template of every Service, in place of those of the same name in the files.
     pub(crate) annotations: BTreeMap<String, String>,
+    /// Whether and how container images run.
+    pub(crate) images: ImageSettings,
 }
 
 /// How documents are treated that mean nothing on one machine, such as a `Deployment`.
@@ -77,6 +81,13 @@ impl ManifestSource {
     #[must_use]
     pub fn with_annotations(self, annotations: BTreeMap<String, String>) -> Self {
         Self { annotations, ..self }
+    }
+
+    /// The same, but a container may be an image. Without this, images are refused as where no engine is
+    /// found.
+    #[must_use]
+    pub fn with_images(self, images: ImageSettings) -> Self {
+        Self { images, ..self }
     }
 
     /// The files that there are now, each once, in the order named; with those that cannot be looked for, and

@@ -2,6 +2,7 @@ mod containers;
 mod env;
 mod given_annotations;
 mod hpa;
+mod images;
 mod observability;
 mod own_hosts;
 

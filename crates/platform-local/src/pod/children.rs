@@ -1,4 +1,4 @@
-//! How the app and the queue-proxy are started.
+//! How the app and the queue-proxy are started, and what an engine is told that runs the app's image.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,6 +11,8 @@ use serde::Serialize;
 use vocabulary::{ProbeQuestion, ProbeSpec, format_duration};
 
 use crate::executable::this_executable;
+use crate::images::{ContainerImage, ContainerRun, ImageNetwork, ProcessLimits};
+use crate::pod::engine_container::no_engine;
 use crate::pod::ports::ReservedPort;
 use crate::pod::{Container, DownwardFact, EnvValue, PodSpec, Probes};
 
@@ -43,6 +45,9 @@ pub(crate) fn start(
 ) -> io::Result<Child> {
     let variables = variables_of(spec, placed);
     let words: Vec<String> = placed.container.command.iter().map(|word| expand(word, &variables)).collect();
+    if let Some(image) = &placed.container.image {
+        return start_image(spec, placed, image, &words);
+    }
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = command_of(program);
     command.args(arguments).envs(variables).stdin(Stdio::null());
@@ -56,6 +61,38 @@ pub(crate) fn start(
         let place = directory.map(|path| format!(" in {}", path.display()));
         io::Error::other(format!("{program:?}{}: {error}", place.unwrap_or_default()))
     })
+}
+
+/// Variables of a service manager, which an engine would take for its own.
+const OF_SERVICE_MANAGER: [&str; 4] = ["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
+
+/// Has an engine run the image of a container in the foreground: it prints what the container prints.
+fn start_image(
+    spec: &PodSpec,
+    placed: PlacedContainer<'_>,
+    image: &ContainerImage,
+    words: &[String],
+) -> io::Result<Child> {
+    let runtime = spec.images.as_ref().ok_or_else(no_engine)?;
+    let (name, pod) = (runtime.container_of(&spec.pod), spec.full_name());
+    let variables = variables_of(spec, placed);
+    let run = ContainerRun {
+        runtime,
+        name: &name,
+        pod: &pod,
+        image,
+        port: placed.port,
+        limits: placed.container.limits,
+        process_limits: ProcessLimits::own(),
+        variables: &variables,
+        words,
+    };
+    let mut command = Command::new(runtime.engine.program());
+    for variable in OF_SERVICE_MANAGER {
+        command.env_remove(variable);
+    }
+    command.args(run.arguments()).envs(run.environment()).stdin(Stdio::null());
+    command.spawn().map_err(|error| io::Error::other(format!("{}: {error}", runtime.engine)))
 }
 
 /// Starts the queue-proxy, which announces its ports on its standard output, logs on its standard error and
@@ -104,11 +141,11 @@ fn enter_directory(command: &mut Command, container: &Container) {
 
 type ContainerVariables = BTreeMap<String, String>;
 
-/// The variables of a container besides those that `ebb` itself was started with. Of several containers each
-/// finds the ports of the others, too.
+/// The variables of a container. A process has them besides those that `ebb` itself was started with. Of
+/// several containers each finds the ports of the others, too.
 fn variables_of(spec: &PodSpec, placed: PlacedContainer<'_>) -> ContainerVariables {
     let ours = [
-        ("PORT", placed.port.to_string()),
+        ("PORT", own_port(spec, placed).to_string()),
         ("K_SERVICE", spec.service.clone()),
         ("K_CONFIGURATION", spec.service.clone()),
         ("K_REVISION", spec.revision.clone()),
@@ -129,6 +166,20 @@ fn variables_of(spec: &PodSpec, placed: PlacedContainer<'_>) -> ContainerVariabl
         variables.insert(name.clone(), value);
     }
     variables
+}
+
+/// The port on which a container listens. In a network of its own that is the port of its manifest, as on
+/// Knative, and the engine publishes it on the pod's.
+fn own_port(spec: &PodSpec, placed: PlacedContainer<'_>) -> u16 {
+    match (&placed.container.image, network_of(spec)) {
+        (Some(image), Some(ImageNetwork::Auto | ImageNetwork::Bridge)) => image.port,
+        (Some(_) | None, _) => placed.port,
+    }
+}
+
+/// The network of the app if it is an image.
+fn network_of(spec: &PodSpec) -> Option<ImageNetwork> {
+    spec.images.as_ref().filter(|_| spec.template.has_image()).map(|images| images.network)
 }
 
 /// Under which the others find a container: `PORT_LOG_SHIPPER` for `log-shipper`.
@@ -185,6 +236,7 @@ fn queue_proxy_variables(spec: &PodSpec, app: PlacedContainer<'_>) -> Vec<(&'sta
         ("QUEUE_SERVING_TLS_PORT", String::new()),
         ("USER_PORT", app.port.to_string()),
         ("EBB_APP_PROTOCOL", template.protocol.as_str().to_owned()),
+        ("EBB_APP_NETWORK", app_network(spec).to_owned()),
         ("REVISION_TIMEOUT_SECONDS", seconds(template.timeouts.request)),
         ("REVISION_RESPONSE_START_TIMEOUT_SECONDS", seconds(template.timeouts.response_start)),
         ("REVISION_IDLE_TIMEOUT_SECONDS", seconds(template.timeouts.idle)),
@@ -212,12 +264,29 @@ fn queue_proxy_variables(spec: &PodSpec, app: PlacedContainer<'_>) -> Vec<(&'sta
     ]
 }
 
+/// How the queue-proxy reaches an app that is an image. One that may still come into the network of the host
+/// is asked as if an engine stood before it.
+fn app_network(spec: &PodSpec) -> &'static str {
+    match network_of(spec) {
+        None => "",
+        Some(ImageNetwork::Host) => ImageNetwork::Host.as_str(),
+        Some(ImageNetwork::Auto | ImageNetwork::Bridge) => ImageNetwork::Bridge.as_str(),
+    }
+}
+
 /// Fills in what is known only now: the app's port where no other was given, and the app's environment for
-/// commands.
+/// commands. A command of an image runs in its container, where the environment is the app's.
 fn completed(probe: &ProbeSpec, spec: &PodSpec, app: PlacedContainer<'_>) -> ProbeSpec {
     let mut probe = probe.clone().of_app(app.port);
     if let ProbeQuestion::Exec { command } = &mut probe.question {
         let variables = variables_of(spec, app);
+        if let Some(runtime) = spec.images.as_ref().filter(|_| app.container.image.is_some()) {
+            let words = command.iter().map(|word| expand(word, &variables));
+            let container = runtime.container_of(&spec.pod);
+            let engine = [runtime.engine.program().to_owned(), "exec".to_owned(), container];
+            *command = engine.into_iter().chain(words).collect();
+            return probe;
+        }
         let words = command.iter().enumerate().map(|(index, word)| {
             let word = expand(word, &variables);
             if index == 0 && word == "ebb" { this_executable().display().to_string() } else { word }
@@ -254,6 +323,7 @@ mod tests {
             ignored_user_agents: "HAProxy,Prometheus/".parse().expect("both are visible"),
             descriptors: None,
             control_group: None,
+            images: None,
         };
         let greeting = EnvValue::Written("port $(PORT)".to_owned());
         spec.template.app.env = vec![("GREETING".to_owned(), greeting)];
@@ -335,6 +405,46 @@ mod tests {
             "cat",
             "20001",
         ];
+        let command = expected.map(str::to_owned).to_vec();
+        assert_eq!(probe.question, ProbeQuestion::Exec { command });
+    }
+
+    fn image_in(network: ImageNetwork) -> PodSpec {
+        let mut spec = spec(Some(ProbeSpec {
+            question: ProbeQuestion::Exec { command: ["check", "$(PORT)"].map(str::to_owned).to_vec() },
+            timing: ProbeTiming::default(),
+        }));
+        spec.template.app.image = Some(ContainerImage { port: 9000, ..ContainerImage::named("app:1") });
+        let (engine, instance) = (crate::images::ImageEngine::Podman, "4-2a".to_owned());
+        spec.images = Some(crate::images::ImageRuntime { engine, network, instance });
+        spec
+    }
+
+    #[test]
+    fn an_image_listens_on_its_own_port_in_a_network_of_its_own() {
+        for (network, own, told) in [
+            (ImageNetwork::Auto, "9000", "bridge"),
+            (ImageNetwork::Bridge, "9000", "bridge"),
+            (ImageNetwork::Host, "20001", "host"),
+        ] {
+            let (spec, port) = (image_in(network), port(20_001));
+            let app = PlacedContainer::of(&spec, &port, 0);
+            assert_eq!(variables_of(&spec, app).get("PORT").map(String::as_str), Some(own), "{network:?}");
+            let variables = queue_proxy_variables(&spec, app);
+            let of = |wanted: &str| {
+                variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str())
+            };
+            assert_eq!((of("USER_PORT"), of("EBB_APP_NETWORK")), (Some("20001"), Some(told)), "{network:?}");
+        }
+        assert_eq!(app_network(&spec(None)), "", "a process is in no network of an engine");
+    }
+
+    #[test]
+    fn an_exec_probe_of_an_image_runs_in_its_container() {
+        let (spec, port) = (image_in(ImageNetwork::Bridge), port(20_001));
+        let written = spec.template.probes.readiness.clone().expect("one is written");
+        let probe = completed(&written, &spec, PlacedContainer::of(&spec, &port, 0));
+        let expected = ["podman", "exec", "ebb-4-2a-hello-00001-0001", "check", "9000"];
         let command = expected.map(str::to_owned).to_vec();
         assert_eq!(probe.question, ProbeQuestion::Exec { command });
     }

@@ -43,6 +43,10 @@ pub(crate) enum PodMessage {
         /// On which addresses it listens, as a sentence for people; `None` once that is over.
         trouble: Option<String>,
     },
+    /// The image of the app could not be started in a network of its own, and begins in that of the host.
+    BeganInHostNetwork,
+    /// The container of an image is gone, and its engine holds nothing of it any more.
+    ContainerRemoved,
     /// What is left of the containers when their time to end is over is killed.
     Killed {
         /// Which processes, and how long after TERM, for people.

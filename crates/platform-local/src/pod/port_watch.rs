@@ -3,6 +3,9 @@
 //! An app that ignores `$PORT` never gets ready, and "connection refused" does not tell a person why. The
 //! kernel knows: `/proc/net/tcp` has the sockets that listen, and `/proc/PID/fd` which of them are the app's.
 //! That is read only while the app does not listen where it should, and less and less often.
+//!
+//! Of the container of an image only its port is looked at: its sockets are an engine's. In a network of its
+//! own it listens on the port of its manifest, and the engine on `$PORT`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +15,9 @@ use std::time::Duration;
 use nix::unistd::Pid;
 use vocabulary::Timestamp;
 
+use super::PodSpec;
 use super::descendants::descendants_of;
+use crate::images::ImageNetwork;
 
 /// How long an app may take before it is looked where else it listens: most listen sooner.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -37,7 +42,8 @@ pub(super) enum PortNews {
 /// Looks where an app listens, until it listens on the port that it was given.
 #[derive(Debug)]
 pub(super) struct PortWatch {
-    app: Pid,
+    /// The process of the app; `None` for a container, whose processes are not ours.
+    app: Option<Pid>,
     port: u16,
     /// When to look again; [`Timestamp::MAX`] once the app listens on its port.
     due: Timestamp,
@@ -47,9 +53,19 @@ pub(super) struct PortWatch {
 }
 
 impl PortWatch {
-    /// Watches over the process of an app that was started now and is to listen on `port`.
-    pub(super) fn new(app: Pid, port: u16, now: Timestamp) -> Self {
-        Self { app, port, due: now + PATIENCE, wait: FIRST_WAIT, told: None }
+    /// Watches over an app that was started now, by its process, and is to listen on `port`.
+    pub(super) fn of_app(spec: &PodSpec, app: Pid, port: u16, now: Timestamp) -> Self {
+        let watch = Self::new(app, port, now);
+        if !spec.template.has_image() {
+            return watch;
+        }
+        let is_in_host_network =
+            spec.images.as_ref().is_some_and(|images| images.network == ImageNetwork::Host);
+        Self { app: None, due: if is_in_host_network { watch.due } else { Timestamp::MAX }, ..watch }
+    }
+
+    fn new(app: Pid, port: u16, now: Timestamp) -> Self {
+        Self { app: Some(app), port, due: now + PATIENCE, wait: FIRST_WAIT, told: None }
     }
 
     /// When [`PortWatch::news`] looks the next time.
@@ -70,16 +86,31 @@ impl PortWatch {
         }
         self.due = now + self.wait;
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
-        let family = descendants_of(self.app).into_iter().chain([self.app]);
-        let sockets: BTreeSet<u64> = family.flat_map(sockets_of).collect();
-        let own = listening.iter().filter(|(inode, _)| sockets.contains(inode)).map(|(_, address)| *address);
-        let text = elsewhere(&own.collect(), self.port);
+        let text = match self.app {
+            Some(app) => elsewhere(&addresses_of(app, &listening), self.port),
+            None => Some(unheard(self.port)),
+        };
         if text == self.told {
             return None;
         }
         self.told.clone_from(&text);
         Some(text.map_or(PortNews::Over, PortNews::Elsewhere))
     }
+}
+
+/// The addresses on which a process and those below it listen.
+fn addresses_of(app: Pid, listening: &BTreeMap<u64, SocketAddr>) -> BTreeSet<SocketAddr> {
+    let family = descendants_of(app).into_iter().chain([app]);
+    let sockets: BTreeSet<u64> = family.flat_map(sockets_of).collect();
+    listening.iter().filter(|(inode, _)| sockets.contains(inode)).map(|(_, address)| *address).collect()
+}
+
+/// What is told of a container in the network of the host.
+fn unheard(port: u16) -> String {
+    format!(
+        "nothing listens on $PORT ({port}); the container is in the network of the host, where its program must \
+         listen on $PORT"
+    )
 }
 
 /// "it listens on 127.0.0.1:23555, not on $PORT (29783)"; `None` if it listens nowhere.
@@ -177,6 +208,7 @@ mod tests {
             elsewhere(&set(&["127.0.0.1:23555"]), 29_783).as_deref(),
             Some("it listens on 127.0.0.1:23555, not on $PORT (29783)")
         );
+        assert!(unheard(29_783).starts_with("nothing listens on $PORT (29783); "));
         let two = elsewhere(&set(&["0.0.0.0:3000", "[::]:3001"]), 29_783);
         assert_eq!(two.as_deref(), Some("it listens on 0.0.0.0:3000 and [::]:3001, not on $PORT (29783)"));
     }

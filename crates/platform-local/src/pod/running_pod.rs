@@ -9,66 +9,32 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 use runtime::Clock;
 use vocabulary::Timestamp;
 
+use super::children::{self, PlacedContainer};
 use super::descendants::{self, RemainingChildren};
-use super::exit_words::{background_in_words, exit_in_words, queue_proxy_exit_reason};
+use super::engine_container::EngineContainer;
+use super::exit_words::{background_in_words, queue_proxy_exit_reason};
 use super::messages::{PodMessage, tell};
 use super::orphans::{self, OrphanAge, Orphans};
 use super::port_watch::{PortNews, PortWatch};
+use super::ports::ReservedPort;
+use super::process::Process;
 use super::relay::Relay;
 use super::usage::UsageReporter;
-use crate::control_groups::ContainerGroup;
+use super::{PodSpec, signals};
+use crate::images::ImageNetwork;
+use crate::proc::pid_of;
 
 /// The time in which a queue-proxy answers what it holds after its app has ended.
 const ORPHAN_GRACE: Duration = Duration::from_secs(10);
 
 pub(super) const QUEUE_PROXY: &str = "the queue-proxy";
-
-/// A container's process, or the queue-proxy's.
-#[derive(Debug)]
-pub(super) struct Process {
-    /// The name in messages for people, such as "the app".
-    pub(super) name: String,
-    /// The container, where there are several.
-    pub(super) container: Option<String>,
-    /// Its control group, if it has one.
-    pub(super) group: Option<ContainerGroup>,
-    pub(super) pid: Pid,
-    pub(super) is_alive: bool,
-    /// Set once it was told to end: when it is killed.
-    pub(super) kill_at: Option<Timestamp>,
-}
-
-impl Process {
-    pub(super) fn running(name: String, pid: Pid) -> Self {
-        Self { name, container: None, group: None, pid, is_alive: true, kill_at: None }
-    }
-
-    /// Asks it to end, once; after `patience` it is killed.
-    fn end_within(&mut self, patience: Duration, now: Timestamp) {
-        match self.kill_at {
-            None => {
-                let _ = kill(self.pid, Signal::SIGTERM);
-                self.kill_at = Some(now + patience);
-            }
-            // A shorter patience than before: the other process went.
-            Some(kill_at) => self.kill_at = Some(kill_at.min(now + patience)),
-        }
-    }
-
-    fn kill_if_due(&mut self, now: Timestamp) {
-        if self.is_alive && self.kill_at.is_some_and(|kill_at| kill_at <= now) {
-            let _ = kill(self.pid, Signal::SIGKILL);
-            self.kill_at = Some(Timestamp::MAX);
-        }
-    }
-}
 
 /// The events for which `poll` returned.
 #[derive(Debug, Default)]
@@ -81,6 +47,9 @@ struct WakeCauses {
 
 pub(super) struct RunningPod {
     pub(super) clock: Clock,
+    pub(super) spec: PodSpec,
+    /// Of all containers, in their order.
+    pub(super) ports: Vec<ReservedPort>,
     /// The processes of all containers, the app's first.
     pub(super) containers: Vec<Process>,
     /// Whether the app listens on the port that it was given.
@@ -88,8 +57,6 @@ pub(super) struct RunningPod {
     pub(super) queue_proxy: Process,
     pub(super) told_to_end: bool,
     pub(super) failed: bool,
-    /// What a container has from TERM to KILL.
-    pub(super) app_grace: Duration,
     /// What the containers' first processes leave behind; `None` until these are told to end.
     pub(super) orphans: Option<Orphans>,
     /// Whether there was a child when children were collected last.
@@ -105,6 +72,7 @@ impl RunningPod {
         while self.is_running() {
             let woken = self.wait(signals, &relays)?;
             if woken.abandoned {
+                self.remove_containers();
                 descendants::kill_all();
                 return Ok(ExitCode::FAILURE);
             }
@@ -116,9 +84,17 @@ impl RunningPod {
             self.advance();
         }
         relays.iter_mut().for_each(Relay::drain);
+        self.remove_containers();
         // All are gone, or their time is over; what they left running goes with them.
         descendants::kill_all();
         Ok(if self.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// What an engine runs is nothing of ours, and is not killed with it.
+    fn remove_containers(&mut self) {
+        for container in self.containers.iter_mut().filter_map(|process| process.engine.as_mut()) {
+            container.remove();
+        }
     }
 
     fn processes(&self) -> impl Iterator<Item = &Process> {
@@ -180,7 +156,11 @@ impl RunningPod {
         if let (Some(orphans), Some(pid)) = (&mut self.orphans, status.pid()) {
             orphans.forget(pid);
         }
+        self.containers.iter_mut().for_each(|container| container.note_end_of_stop(status));
         let is_app = status.pid() == self.containers.first().map(|app| app.pid);
+        if is_app && self.begin_in_host_network(status) {
+            return;
+        }
         let is_this = |process: &&mut Process| status.pid() == Some(process.pid);
         let found = self.containers.iter_mut().chain([&mut self.queue_proxy]).find(is_this);
         let Some(process) = found else { return };
@@ -193,8 +173,7 @@ impl RunningPod {
         if !is_expected && !self.failed {
             self.failed = true;
             let known = if process.name == QUEUE_PROXY { queue_proxy_exit_reason(status) } else { "" };
-            let of_memory = process.group.as_ref().and_then(ContainerGroup::killed_for_memory);
-            let how = of_memory.unwrap_or_else(|| exit_in_words(status));
+            let how = process.how_ended(status);
             let container = process.container.clone();
             let is_container = process.name != QUEUE_PROXY;
             let mut reason = format!("{} {how}{known}", process.name);
@@ -206,6 +185,32 @@ impl RunningPod {
             }
             tell(&PodMessage::Failed { reason, container });
         }
+    }
+
+    /// Starts the container of an image once more, in the network of the host, if its engine could not even
+    /// start it in a network of its own and may do either. Whether that was because of the network shows when
+    /// the pod is ready.
+    fn begin_in_host_network(&mut self, status: WaitStatus) -> bool {
+        let (Some(images), Some(app)) = (&mut self.spec.images, self.containers.first_mut()) else {
+            return false;
+        };
+        let Some(container) = &app.engine else { return false };
+        let may_begin = images.network == ImageNetwork::Auto && !self.told_to_end && app.kill_at.is_none();
+        if !may_begin || !container.was_never_started(status) {
+            return false;
+        }
+        container.remove_remains();
+        images.network = ImageNetwork::Host;
+        let placed = PlacedContainer::of(&self.spec, &self.ports, 0);
+        let Ok(child) = signals::unblocked(|| children::start(&self.spec, placed, None)) else {
+            return false;
+        };
+        app.pid = pid_of(child.id());
+        let now = self.clock.now();
+        self.app_port = PortWatch::of_app(&self.spec, app.pid, self.ports[0].number, now);
+        self.usage.note_container(None, now);
+        tell(&PodMessage::BeganInHostNetwork);
+        true
     }
 
     /// What a container that ended well has left running, as the end of a sentence: a server that made itself
@@ -235,6 +240,11 @@ impl RunningPod {
         for process in self.containers.iter_mut().chain([&mut self.queue_proxy]) {
             process.kill_if_due(now);
         }
+        if self.usage.awaits_container(now) {
+            let app = self.containers.first().filter(|app| app.is_alive && app.kill_at.is_none());
+            let container = app.and_then(|app| app.engine.as_ref());
+            self.usage.note_container(container.and_then(EngineContainer::first_process), now);
+        }
         self.usage.report_if_due(now);
         match self.app_port.news(now) {
             Some(PortNews::Elsewhere(trouble)) => {
@@ -245,15 +255,23 @@ impl RunningPod {
         }
     }
 
+    /// What a container has from TERM to KILL.
+    fn app_grace(&self) -> Duration {
+        self.spec.template.app_grace()
+    }
+
     fn end_containers(&mut self, now: Timestamp) {
+        let grace = self.app_grace();
         let own = |pid: &Pid| self.processes().any(|process| process.is_alive && process.pid == *pid);
-        let orphans: Vec<Pid> = descendants::children().into_iter().filter(|pid| !own(pid)).collect();
+        // The children of a pod of an image are engines that do what they were asked to.
+        let children = if self.spec.template.has_image() { Vec::new() } else { descendants::children() };
+        let orphans: Vec<Pid> = children.into_iter().filter(|pid| !own(pid)).collect();
         if self.containers.iter().any(|container| container.is_alive) {
             // A failed container alone is not told, and what it left is not waited for.
-            self.orphans.get_or_insert_with(|| Orphans::at_term(orphans.clone(), now + self.app_grace));
+            self.orphans.get_or_insert_with(|| Orphans::at_term(orphans.clone(), now + grace));
         }
         for container in self.containers.iter_mut().filter(|container| container.is_alive) {
-            container.end_within(self.app_grace, now);
+            container.end_within(grace, now);
         }
         let mut told = self.containers.iter().filter(|container| container.kill_at.is_some());
         if let Some(known) = &mut self.orphans
@@ -273,7 +291,7 @@ impl RunningPod {
         }
         let containers = self.containers.iter().filter(|container| container.is_alive);
         let containers: Vec<&str> = containers.map(|container| container.name.as_str()).collect();
-        if let Some(reason) = orphans::how_killed(&containers, &descendants::all(), self.app_grace) {
+        if let Some(reason) = orphans::how_killed(&containers, &descendants::all(), self.app_grace()) {
             tell(&PodMessage::Killed { reason });
         }
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use vocabulary::{AppProtocol, IgnoredUserAgents, ProbeSpec, RequestTimeouts, RevisionName};
 
 use crate::control_groups::ContainerLimits;
+use crate::images::{ContainerImage, ImageRuntime};
 
 /// What an app has from TERM to KILL if its manifest does not say.
 const APP_GRACE: Duration = Duration::from_secs(10);
@@ -35,6 +36,9 @@ pub(crate) struct PodSpec {
     /// The control group that `ebb` divides, if there is one.
     #[serde(default)]
     pub(crate) control_group: Option<PathBuf>,
+    /// How its image is run, if it has one and images run here.
+    #[serde(default)]
+    pub(crate) images: Option<ImageRuntime>,
 }
 
 impl PodSpec {
@@ -84,6 +88,11 @@ impl Template {
         self.termination_grace.unwrap_or(APP_GRACE)
     }
 
+    /// Whether a container engine runs it. Then it has one container.
+    pub(crate) fn has_image(&self) -> bool {
+        self.app.image.is_some()
+    }
+
     /// All containers, the app's first.
     pub(crate) fn containers(&self) -> impl Iterator<Item = &Container> {
         std::iter::once(&self.app).chain(&self.sidecars)
@@ -96,7 +105,11 @@ pub(crate) struct Container {
     /// What it is called, where there are several.
     #[serde(default, rename = "container")]
     pub(crate) name: Option<String>,
-    /// Command and arguments. A first word `ebb` means the `ebb` executable.
+    /// The image that an engine runs, in the place of a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) image: Option<ContainerImage>,
+    /// Command and arguments; of an image, the arguments of its own program. A first word `ebb` means the
+    /// `ebb` executable.
     pub(crate) command: Vec<String>,
     /// Environment variables; a later one may speak of an earlier one, and takes its place if it has the same
     /// name.

@@ -8,6 +8,9 @@
 //! begins in between counts from the next look on, with all it used.
 //!
 //! Shared memory counts in each process that has it resident, as in `ps`.
+//!
+//! The processes of a container are not below ours. Its engine knows the first one, and is asked for it once,
+//! when the start of the pod is over.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -28,6 +31,9 @@ use super::descendants;
 const EVERY: Duration = Duration::from_secs(1);
 /// What a CPU value is the mean of: Kubernetes' metrics-server has the same by default.
 const WINDOW: Duration = Duration::from_secs(15);
+/// How long after the start of a pod its engine is asked for the container's first process: the question
+/// holds up the pod's loop, and costs as much as a twentieth of a start.
+const CONTAINER_KNOWN_AFTER: Duration = Duration::from_secs(2);
 /// After so many readings the members of the family are looked up again.
 const READINGS_PER_LOOK: u32 = 5;
 /// Linux counts CPU time in hundredths of a second wherever it runs (`USER_HZ`), whatever its clock does.
@@ -47,6 +53,27 @@ impl UsageReporter {
         // A queue-proxy that does not read misses a report; the pod's loop never waits for it.
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).context("the queue-proxy's input")?;
         Ok(Self { pipe: pipe.into(), meter: UsageMeter::new(queue_proxy), due: Timestamp::ZERO })
+    }
+
+    /// The same of an app that is a container, whose processes are not known yet.
+    #[must_use]
+    pub(super) fn of_container(mut self, now: Timestamp) -> Self {
+        self.note_container(None, now);
+        self
+    }
+
+    /// Whether it is time to ask for the first process of the container.
+    pub(super) fn awaits_container(&self, now: Timestamp) -> bool {
+        self.due <= now && matches!(self.meter.family, AppFamily::InContainer(None))
+    }
+
+    /// The first process of the container; `None` if it is not known yet, or another container begins.
+    pub(super) fn note_container(&mut self, first: Option<Pid>, now: Timestamp) {
+        self.meter.family = AppFamily::InContainer(first);
+        self.meter.readings_to_look = 0;
+        if first.is_none() {
+            self.due = now + CONTAINER_KNOWN_AFTER;
+        }
     }
 
     pub(super) fn report_if_due(&mut self, now: Timestamp) {
@@ -77,12 +104,42 @@ impl UsageReporter {
     }
 }
 
+/// Which processes are the app's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AppFamily {
+    /// All below us but the queue-proxy's.
+    Below { queue_proxy: Pid },
+    /// The first process of a container and those below it, once it is known.
+    InContainer(Option<Pid>),
+}
+
+impl AppFamily {
+    /// Its members, as `/proc` has them now.
+    fn members(self) -> Vec<Pid> {
+        match self {
+            Self::Below { queue_proxy } => descendants::descendants_except(queue_proxy),
+            Self::InContainer(Some(first)) => {
+                descendants::descendants_of(first).into_iter().chain([first]).collect()
+            }
+            Self::InContainer(None) => Vec::new(),
+        }
+    }
+
+    /// The CPU time of those that ended and were adopted by us.
+    fn ended(self) -> Duration {
+        match self {
+            Self::Below { .. } => ended_children(),
+            // The first process of a container adopts them.
+            Self::InContainer(_) => Duration::ZERO,
+        }
+    }
+}
+
 /// Measures the CPU time and memory of an app and its children.
 #[derive(Debug)]
 struct UsageMeter {
-    /// Not the app's, though below us.
-    queue_proxy: Pid,
-    family: Vec<Pid>,
+    family: AppFamily,
+    members: Vec<Pid>,
     readings_to_look: u32,
     /// The most that was counted, at each reading of the window.
     readings: VecDeque<(Timestamp, Duration)>,
@@ -90,18 +147,19 @@ struct UsageMeter {
 
 impl UsageMeter {
     fn new(queue_proxy: Pid) -> Self {
-        Self { queue_proxy, family: Vec::new(), readings_to_look: 0, readings: VecDeque::new() }
+        let family = AppFamily::Below { queue_proxy };
+        Self { family, members: Vec::new(), readings_to_look: 0, readings: VecDeque::new() }
     }
 
     /// Reads; `None` at the first time, when nothing can be said of a rate.
     fn read(&mut self, now: Timestamp) -> Option<ResourceUsageLine> {
         if self.readings_to_look == 0 {
-            self.family = descendants::descendants_except(self.queue_proxy);
+            self.members = self.family.members();
             self.readings_to_look = READINGS_PER_LOOK;
         }
         self.readings_to_look -= 1;
-        let (mut cpu, mut memory_bytes) = (ended_children(), 0);
-        for member in &self.family {
+        let (mut cpu, mut memory_bytes) = (self.family.ended(), 0);
+        for member in &self.members {
             let stat = fs::read_to_string(format!("/proc/{member}/stat")).unwrap_or_default();
             if let Some(usage) = ProcessUsage::of(&stat) {
                 cpu += usage.cpu;
@@ -177,6 +235,14 @@ mod tests {
         assert_eq!(ProcessUsage::of(stat), Some(expected));
         assert_eq!(ProcessUsage::of("garbage"), None);
         assert_eq!(ProcessUsage::of("1 (a) S 1 2"), None);
+    }
+
+    #[test]
+    fn the_family_of_a_container_is_its_first_process_and_those_below() {
+        let own = Pid::this();
+        assert!(AppFamily::InContainer(Some(own)).members().contains(&own));
+        assert!(AppFamily::InContainer(None).members().is_empty());
+        assert_eq!(AppFamily::InContainer(Some(own)).ended(), Duration::ZERO, "what it waited for is its own");
     }
 
     #[test]

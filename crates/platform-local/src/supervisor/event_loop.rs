@@ -15,6 +15,7 @@ use super::certified_hosts::CertifiedHosts;
 use super::cores::Cores;
 use super::fleet::{Fleet, PodNews, TargetPresence};
 use super::handover::{HandOverVerdict, Reply};
+use super::image_keeper::ImageKeeper;
 use super::leases::SeatId;
 use super::limits::LimitKeeper;
 use super::logs::LogSink;
@@ -30,7 +31,7 @@ use super::subscribers::Subscribers;
 use super::supervised_revision::{Action, CountOrder};
 use crate::manifest::{FilesReading, LoadedManifest, Trouble};
 use crate::memory::free_kib;
-use crate::pod::PodSpec;
+use crate::pod::{PodMessage, PodSpec};
 
 pub(super) struct Supervisor {
     pub(super) inbox: Arc<OrderInbox>,
@@ -58,6 +59,7 @@ pub(super) struct Supervisor {
     pub(super) rolled_back: BTreeMap<RevisionName, RolledBackService>,
     pub(super) logs: LogSink,
     pub(super) limits: LimitKeeper,
+    pub(super) images: ImageKeeper,
     /// Which hosts a certificate covers, if there are certificates.
     pub(super) certified: Option<CertifiedHosts>,
     /// The pods that wait for their start.
@@ -220,6 +222,7 @@ impl Supervisor {
                         self.measure(pod, process, now);
                     }
                     self.starts.note_ready(pod, free_kib(), now);
+                    self.images.note_ready(pod);
                 }
                 self.fleet.note_state(pod, *state, now)
             }
@@ -245,6 +248,7 @@ impl Supervisor {
                 self.processes.remove(pod);
                 self.starts.note_ended(pod);
                 self.pods_usage.note_ended(pod);
+                self.images.forget(pod);
             }
             PodNews::Failed(failure) => {
                 self.starts.note_ended(pod);
@@ -257,7 +261,8 @@ impl Supervisor {
                     self.pods_usage.note_process(pod, pid);
                 }
             }
-            PodNews::Message(_) => {}
+            PodNews::Message(PodMessage::BeganInHostNetwork) => self.images.note_host_network(pod),
+            PodNews::Message(_) | PodNews::Waiting(_) => {}
         }
         self.fleet.note(pod, news, self.clock.now());
     }
@@ -290,12 +295,14 @@ impl Supervisor {
         while let Some((pod, mut spec)) = self.next_start(now) {
             spec.descriptors = self.app_descriptors;
             spec.control_group = self.limits.root().map(Path::to_owned);
+            spec.images = self.images.runtime_of(&spec.template);
             let why = self.fleet.start_cause(&pod).map(ToString::to_string).unwrap_or_default();
             tracing::info!(%pod, why, "a pod is started");
             let (handle, orders) = ProcessHandle::new();
             let (ebb, logs, news) = (self.ebb.clone(), self.logs.clone(), self.news_in.clone());
+            let images = self.images.pulls();
             self.processes.insert(pod.clone(), handle);
-            let process = process::run(ProcessStart { ebb, pod, spec, logs, news }, orders);
+            let process = process::run(ProcessStart { ebb, pod, spec, images, logs, news }, orders);
             tokio::spawn(vital("the watch over a pod", process));
         }
     }

@@ -33,6 +33,8 @@ pub(crate) enum PodNews {
     Spawned(u32),
     /// `ebb pod` sent a message about its pod.
     Message(PodMessage),
+    /// It has no process yet, because its image is not here. How far that is, as a sentence.
+    Waiting(String),
     /// Its app or queue-proxy ended by itself, or could not be started.
     Failed(ProcessFailure),
     /// It did not end in time, and what is left of it is killed. Which processes, as a sentence.
@@ -250,6 +252,11 @@ impl Fleet {
             PodNews::Message(message) => {
                 if let Some(pod) = revision.pod_mut(pod) {
                     pod.note(message);
+                }
+            }
+            PodNews::Waiting(why) => {
+                if let Some(pod) = revision.pod_mut(pod) {
+                    pod.note_waiting(&StartWait::Room(why.clone()));
                 }
             }
             PodNews::Failed(failure) => {

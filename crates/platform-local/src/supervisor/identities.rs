@@ -27,6 +27,12 @@ impl PodNames {
     }
 }
 
+/// A number by which this `ebb up` is told from others of its machine.
+pub(crate) fn new_instance_number() -> u32 {
+    let mut random: StdRng = rand::make_rng();
+    random.next_u32()
+}
+
 /// A new hop key: 128 random bits in hexadecimal digits.
 pub(crate) fn new_hop_key() -> HopKey {
     let mut random: StdRng = rand::make_rng();

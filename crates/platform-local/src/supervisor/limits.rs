@@ -35,7 +35,9 @@ impl LimitKeeper {
     pub(super) fn problems_of(&mut self, loaded: &LoadedManifest) -> Vec<String> {
         let mut problems = Vec::new();
         for (name, placed) in &loaded.services {
-            let mut limits = placed.service.template.containers().map(|container| container.limits);
+            // Those of an image are its engine's to keep.
+            let processes = placed.service.template.containers().filter(|one| one.image.is_none());
+            let mut limits = processes.map(|container| container.limits);
             let Some(why) = limits.find_map(|limits| self.unenforced(limits)) else { continue };
             if !self.was_said {
                 warn_of(name, &why);

@@ -21,6 +21,7 @@ use super::event_loop::Supervisor;
 use super::fleet::Fleet;
 use super::handover::{Handover, HandoverDecision};
 use super::identities::new_hop_key;
+use super::image_keeper::ImageKeeper;
 use super::leases::{Leases, SeatId};
 use super::limits::LimitKeeper;
 use super::logs::{LogOptions, LogSink, LogStore};
@@ -87,6 +88,7 @@ impl LocalPlatform {
     pub fn start(config: LocalConfig, loaded: LoadedManifest) -> Result<Arc<Self>, String> {
         let inbox = Arc::<OrderInbox>::default();
         let loaded = Arc::new(loaded);
+        let images = ImageKeeper::start(config.manifests.images, &loaded);
         let (last_good, last_good_to_read) = watch::channel(Arc::clone(&loaded));
         let (readings_in, readings) = mpsc::channel(1);
         let watched = WatchedFiles {
@@ -119,6 +121,7 @@ impl LocalPlatform {
             loaded,
             logs,
             limits: LimitKeeper::start(control_group.as_deref()),
+            images,
             certified: config.certified,
             starts: Starts::of_at_most(config.max_pods),
             cores: Cores::default(),

@@ -52,7 +52,7 @@ pub(crate) struct SupervisedPod {
 pub(crate) enum StartWait {
     /// The cores: starts of other pods use them.
     Core,
-    /// Memory, or the end of another pod, as a sentence for people.
+    /// Memory, the end of another pod, or an image, as a sentence for people.
     Room(String),
 }
 
@@ -234,6 +234,8 @@ impl SupervisedPod {
             PodMessage::QueueProxyLogged { .. }
             | PodMessage::Failed { .. }
             | PodMessage::Killed { .. }
+            | PodMessage::BeganInHostNetwork
+            | PodMessage::ContainerRemoved
             | PodMessage::Answered => {}
         }
     }

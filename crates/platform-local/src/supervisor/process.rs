@@ -1,40 +1,40 @@
 //! One `ebb pod` process: started, listened to, told to end, and followed to its end.
 
+mod orders;
 mod pod_process;
+mod preparation;
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use vocabulary::{PodName, RevisionName};
 
 use crate::executable::this_executable;
+use crate::images::ImageEngine;
 use crate::lines::Lines;
 use crate::pod::{LONGEST_LINE, PodMessage, PodSpec};
 use crate::supervisor::failure::ProcessFailure;
 use crate::supervisor::fleet::PodNews;
 use crate::supervisor::handover::{HandOverQuestion, HandOverVerdict, PodHandles, decided};
+use crate::supervisor::image_engine::remove_ownerless;
+use crate::supervisor::image_pulls::{ImageAwaiter, ImagePulls};
 use crate::supervisor::logs::{LogSink, PodLog};
 use crate::supervisor::process_control::ProcessControl;
+use orders::ProcessOrders;
+pub(crate) use orders::{ProcessHandle, ProcessWish};
 use pod_process::{PodProcess, send_spec, spawn};
+use preparation::{Preparation, prepare};
 
 /// How long `ebb pod` may take to kill everything that came from it, before its whole group is killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
-
-/// What the supervisor wants of a process; it only ever grows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ProcessWish {
-    #[default]
-    Run,
-    /// Answer what the pod holds, and end then.
-    Terminate,
-    /// End at once, with every descendant.
-    Kill,
-}
+/// The same if an engine has to remove a container, for which `ebb pod` itself has less patience.
+const KILL_PATIENCE_OF_IMAGES: Duration = Duration::from_secs(15);
 
 /// What a process is started with.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub(crate) struct ProcessStart {
     pub(crate) ebb: Option<PathBuf>,
     pub(crate) pod: PodName,
     pub(crate) spec: Box<PodSpec>,
+    /// The images that are here.
+    pub(crate) images: Arc<ImagePulls>,
     /// Takes the lines that the pod prints.
     pub(crate) logs: LogSink,
     /// News of the process go to the supervisor by this channel.
@@ -55,6 +57,8 @@ pub(crate) struct TakenOver {
     pub(crate) pod: PodName,
     /// The revision that it belongs to.
     pub(crate) owner: RevisionName,
+    /// The engine that runs its image, if it has one.
+    pub(crate) engine: Option<ImageEngine>,
     /// The descriptors that were handed over.
     pub(crate) handles: PodHandles,
     /// Takes the lines that the pod prints.
@@ -63,45 +67,30 @@ pub(crate) struct TakenOver {
     pub(crate) news: mpsc::Sender<(PodName, PodNews)>,
 }
 
-/// The supervisor's end of the channels to the watch over a process.
-#[derive(Debug)]
-pub(crate) struct ProcessHandle {
-    /// What is wanted of it.
-    pub(crate) wish: watch::Sender<ProcessWish>,
-    /// Whether it can be handed over.
-    pub(super) questions: mpsc::Sender<HandOverQuestion>,
-}
-
-/// The watch's end of the same channels.
-#[derive(Debug)]
-pub(crate) struct ProcessOrders {
-    wish: watch::Receiver<ProcessWish>,
-    questions: mpsc::Receiver<HandOverQuestion>,
-}
-
-impl ProcessHandle {
-    pub(crate) fn new() -> (Self, ProcessOrders) {
-        let (wish, wishes) = watch::channel(ProcessWish::Run);
-        // One is asked at a time.
-        let (ask, questions) = mpsc::channel(1);
-        (Self { wish, questions: ask }, ProcessOrders { wish: wishes, questions })
-    }
-}
-
 /// Runs one process to its end. The last news is always [`PodNews::Ended`], unless the process was handed
 /// over.
 pub(crate) async fn run(start: ProcessStart, orders: ProcessOrders) {
-    let ProcessStart { ebb, pod, spec, logs, news } = start;
+    let ProcessStart { ebb, pod, mut spec, images, logs, news } = start;
     let ebb = ebb.unwrap_or_else(this_executable);
     let log = PodLog::of(&logs, &spec.owner(), &pod);
-    let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
-    let how = match spawn(&ebb, &spec) {
-        Ok(mut process) => {
-            watch.tell(PodNews::Spawned(process.control.pid().unsigned_abs())).await;
-            send_spec(&mut process.socket, &spec).await;
-            watch.follow(process).await
+    let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log, engine: None };
+    let awaiter = ImageAwaiter { pod: &pod, news: &news };
+    let how = match prepare(&mut spec, &images, awaiter, &mut watch.orders).await {
+        Preparation::Done => match spawn(&ebb, &spec) {
+            Ok(mut process) => {
+                watch.engine = spec.images.as_ref().map(|images| images.engine);
+                watch.tell(PodNews::Spawned(process.control.pid().unsigned_abs())).await;
+                send_spec(&mut process.socket, &spec).await;
+                watch.follow(process).await
+            }
+            Err(error) => Some(format!("{} cannot be started: {error}", ebb.display())),
+        },
+        Preparation::Failed(failure) => {
+            watch.tell(PodNews::Failed(failure)).await;
+            Some("its image is not here".to_owned())
         }
-        Err(error) => Some(format!("{} cannot be started: {error}", ebb.display())),
+        Preparation::Needless => Some("it was not needed any more before its image was here".to_owned()),
+        Preparation::Given => None,
     };
     if let Some(how) = how {
         let _ = news.send((pod, PodNews::Ended(how))).await;
@@ -110,9 +99,9 @@ pub(crate) async fn run(start: ProcessStart, orders: ProcessOrders) {
 
 /// The same for a process that another `ebb up` started.
 pub(crate) async fn follow(taken: TakenOver, orders: ProcessOrders) {
-    let TakenOver { pod, owner, handles, logs, news } = taken;
+    let TakenOver { pod, owner, engine, handles, logs, news } = taken;
     let log = PodLog::of(&logs, &owner, &pod);
-    let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log };
+    let mut watch = ProcessWatch { pod: pod.clone(), news: news.clone(), orders, log, engine };
     let how = match PodProcess::taken_over(handles) {
         Ok(process) => watch.follow(process).await,
         Err(error) => Some(format!("its process cannot be taken over: {error}")),
@@ -128,6 +117,8 @@ struct ProcessWatch {
     news: mpsc::Sender<(PodName, PodNews)>,
     orders: ProcessOrders,
     log: PodLog,
+    /// The engine that has a container of the pod, until that is removed.
+    engine: Option<ImageEngine>,
 }
 
 /// Why a watch has stopped listening to its process.
@@ -154,6 +145,10 @@ impl ProcessWatch {
         // The socket is closed, so it is gone, but what it started may not be.
         control.kill_group();
         let how = control.ended().await;
+        if let Some(engine) = self.engine {
+            // It was killed, or its engine failed it. What is left may hold its outputs, too.
+            remove_ownerless(engine).await;
+        }
         self.log.ended().await;
         Some(how)
     }
@@ -164,6 +159,7 @@ impl ProcessWatch {
         let mut input = Some(input);
         let mut buffer = vec![0; 4096];
         loop {
+            let kill_patience = if self.engine.is_some() { KILL_PATIENCE_OF_IMAGES } else { KILL_PATIENCE };
             // Every arm is cancel-safe: what was not read or received stays where it is.
             tokio::select! {
                 read = output.read(&mut buffer) => match read {
@@ -194,7 +190,7 @@ impl ProcessWatch {
                         HandOverVerdict::Kept | HandOverVerdict::Pending => input = Some(open),
                     }
                 },
-                () = tokio::time::sleep(KILL_PATIENCE), if input.is_none() => control.kill_group(),
+                () = tokio::time::sleep(kill_patience), if input.is_none() => control.kill_group(),
             }
         }
     }
@@ -247,6 +243,7 @@ impl ProcessWatch {
     /// ended.
     async fn take(&mut self, message: PodMessage) {
         let news = match message {
+            PodMessage::ContainerRemoved => return self.engine = None,
             PodMessage::QueueProxyLogged { line } => return self.log.note_queue_proxy(&line),
             PodMessage::Failed { reason, container } => {
                 let last_lines = self.log.last_words(container.as_deref()).await;
@@ -256,6 +253,7 @@ impl ProcessWatch {
             PodMessage::Started { .. }
             | PodMessage::Announced(_)
             | PodMessage::Answered
+            | PodMessage::BeganInHostNetwork
             | PodMessage::ListensElsewhere { .. } => PodNews::Message(message),
         };
         self.tell(news).await;

@@ -400,6 +400,7 @@ mod tests {
             ignored_user_agents: vocabulary::IgnoredUserAgents::none(),
             descriptors: None,
             control_group: None,
+            images: None,
         };
         // Of the present template, unless the name says otherwise.
         let of_template = if pod.ends_with("-edited") { 0 } else { siblings };

@@ -373,6 +373,7 @@ impl SupervisedRevision {
             ignored_user_agents,
             descriptors: None,
             control_group: None,
+            images: None,
         };
         around.actions.push(Action::Start { pod: name.clone(), siblings, spec: Box::new(spec) });
     }

@@ -82,6 +82,19 @@ fn to_ignore_no_user_agent_is_not_the_same_as_to_say_nothing() {
     assert_eq!(agents(&[("EBB_IGNORE_USER_AGENTS", "a/, b")]).to_string(), "a/,b");
 }
 
+#[test]
+fn a_port_that_an_engine_forwards_is_asked_as_such() {
+    let tcp = ("SERVING_READINESS_PROBE", r#"{"tcpSocket":{"port":8080}}"#);
+    for (network, check) in [
+        ("", Check::Tcp { port: 8080 }),
+        ("host", Check::Tcp { port: 8080 }),
+        ("bridge", Check::ForwardedTcp { port: 8080 }),
+    ] {
+        let probe = read(&[tcp, ("EBB_APP_NETWORK", network)]).probes.readiness;
+        assert_eq!((probe.check, probe.is_run_by_engine), (check, !network.is_empty()), "{network}");
+    }
+}
+
 /// R15: without a probe the app counts as ready.
 #[test]
 fn r15_without_a_probe_the_app_is_always_ready() {
@@ -112,6 +125,7 @@ fn every_problem_is_reported_at_once() {
         ("EBB_LIVENESS_PROBE", "[null]"),
         ("EBB_READINESS_JUDGE", "kubelet"),
         ("EBB_ANNOUNCE", "stderr"),
+        ("EBB_APP_NETWORK", "none"),
         ("EBB_USAGE", "yes"),
         ("EBB_DRAIN_LIMIT", "5"),
         ("EBB_DRAIN_LINGER", "31s"),
@@ -128,6 +142,7 @@ fn every_problem_is_reported_at_once() {
     for expected in [
         "EBB_LINKPORT is unknown; did you mean EBB_LINK_PORT?",
         "EBB_ANNOUNCE is \"stderr\"",
+        "EBB_APP_NETWORK is \"none\"; write \"bridge\", \"host\" or leave it out",
         "EBB_USAGE is \"yes\"; write \"stdin\" or leave it out",
         "USER_PORT is 0",
         "SERVING_POD is missing",

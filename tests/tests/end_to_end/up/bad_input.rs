@@ -22,8 +22,8 @@ async fn check_refused(yaml: &str, texts: &[&str]) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     std::fs::write(folder.path().join("app.yaml"), yaml).expect("the folder can be written");
     for command in [
-        vec!["lint", "-f", "app.yaml"],
-        vec!["up", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "-f", "app.yaml"],
+        vec!["lint", "--images", "off", "-f", "app.yaml"],
+        vec!["up", "--images", "off", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "-f", "app.yaml"],
     ] {
         let output = run(folder.path(), &command).await;
         let errors = String::from_utf8_lossy(&output.stderr);

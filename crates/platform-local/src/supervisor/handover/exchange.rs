@@ -113,6 +113,7 @@ impl Supervisor {
         self.deleted = record.deleted;
         self.loaded = std::sync::Arc::new(loaded);
         self.last_good.send_replace(std::sync::Arc::clone(&self.loaded));
+        let of_images = record.fleet.pods_of_images();
         self.fleet.take_over(record.fleet, &self.loaded, self.clock.now());
         let mut descriptors = handover.descriptors.into_iter();
         for (pod, process) in record.processes {
@@ -120,9 +121,11 @@ impl Supervisor {
             let owner = self.fleet.owner_of(&pod).expect("each is in the record of a revision");
             let (handle, orders) = process::ProcessHandle::new();
             self.processes.insert(pod.clone(), handle);
+            let engine = self.images.engine().filter(|_| of_images.contains(&pod));
             let taken = process::TakenOver {
                 pod,
                 owner,
+                engine,
                 handles,
                 logs: self.logs.clone(),
                 news: self.news_in.clone(),

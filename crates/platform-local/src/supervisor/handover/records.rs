@@ -1,7 +1,7 @@
 //! What is said of everything that is handed over, as JSON. Another version of ebb may read it: fields are
 //! added with a default and never get another meaning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,6 +39,18 @@ impl FleetRecord {
     /// Whether the pod is in it.
     pub(crate) fn has(&self, pod: &PodName) -> bool {
         self.revisions.iter().any(|revision| revision.pods.iter().any(|known| known.name == *pod))
+    }
+
+    /// The pods whose app is an image.
+    pub(crate) fn pods_of_images(&self) -> BTreeSet<PodName> {
+        let is_image = |revision: &HandOverRevision, pod: &HandOverPod| {
+            revision.templates.get(&pod.template).is_some_and(Template::has_image)
+        };
+        let of_revision = |revision: &HandOverRevision| -> Vec<PodName> {
+            let pods = revision.pods.iter().filter(|pod| is_image(revision, pod));
+            pods.map(|pod| pod.name.clone()).collect()
+        };
+        self.revisions.iter().flat_map(of_revision).collect()
     }
 }
 
