@@ -24,6 +24,7 @@ mod pages;
 mod recorder;
 mod run_record;
 mod shelf_keeper;
+mod shelf_write;
 mod snapshot;
 mod stat_desk;
 mod stat_server;
