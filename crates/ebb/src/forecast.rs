@@ -16,6 +16,8 @@ use crate::cli::{ForecastOptions, OutputFormat};
 use crate::get::choose;
 use crate::output::{self, span};
 
+/// The word of the API for a demand of processors.
+const CPU: &str = "cpu";
 /// The length of the greatest bar, in characters.
 const BAR: u32 = 40;
 
@@ -104,7 +106,11 @@ fn hours(forecast: &ForecastView) -> String {
     let Some(greatest) = forecast.hours.iter().filter_map(|hour| hour.high).reduce(f64::max) else {
         return "  next 24h   too few days are known\n".to_owned();
     };
-    let unit = if forecast.metric == "rps" { "REQUESTS/S" } else { "IN FLIGHT" };
+    let unit = match forecast.metric.as_str() {
+        "rps" => "REQUESTS/S",
+        CPU => "CORES",
+        _ => "IN FLIGHT",
+    };
     let mut table = output::table(&["FROM", "USUAL", "HIGH", "PODS", unit]);
     for ForecastHourView { local_time, usual, high, pods, .. } in &forecast.hours {
         let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
@@ -186,6 +192,12 @@ mod tests {
         ] {
             assert!(shown.contains(expected), "{expected:?} is missing in\n{shown}");
         }
+    }
+
+    #[test]
+    fn a_forecast_of_processors_counts_cores() {
+        let shown = text(&ForecastView { metric: CPU.to_owned(), ..forecast() });
+        assert!(shown.contains("FROM   USUAL  HIGH  PODS  CORES\n"), "{shown}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod annotations;
 mod class;
 mod cluster;
 mod count_schedule;
+mod demand;
 mod hourly_price;
 pub mod hpa;
 mod installed_knative;
@@ -45,6 +46,7 @@ pub use annotations::{
 pub use class::Class;
 pub use cluster::{ClusterConfig, is_unknown_config_key};
 pub use count_schedule::{check_schedule_bounds, read_count_schedule};
+pub use demand::{DemandMetric, PodDemand};
 pub use hourly_price::{Currency, HourlyPrice};
 pub use installed_knative::{
     BucketCount, LeaderElection, LeaseTimes, ProfileRefusal, network_refusals, progress_deadline_of,

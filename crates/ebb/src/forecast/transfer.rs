@@ -7,6 +7,7 @@ use autoscaler::api_types::{API_VERSION, DemandImportView, DemandView};
 use runtime::wall_time;
 use vocabulary::RevisionName;
 
+use super::CPU;
 use super::past_file::{FileNotes, file_of};
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::PastFileOptions;
@@ -19,6 +20,7 @@ pub(super) async fn export(
     options: &PastFileOptions,
 ) -> anyhow::Result<String> {
     let past: DemandView = api.get(&page_of(name)).await?;
+    counted_by_requests(&past)?;
     if past.minutes.is_empty() {
         bail!("no demand of {name} is remembered; ebb.dev/prediction: observe (or auto) begins to");
     }
@@ -38,6 +40,7 @@ pub(super) async fn import(
         );
     };
     let known: DemandView = api.get(&page_of(name)).await?;
+    counted_by_requests(&known)?;
     let told = read(file, options, known).map_err(anyhow::Error::msg)?;
     let body = serde_json::to_vec(&told).context("writing the minutes as JSON")?;
     let taken: DemandImportView = up.put(&page_of(name), body.into()).await?;
@@ -62,6 +65,17 @@ fn read(file: &str, options: &PastFileOptions, known: DemandView) -> Result<Dema
     let first_ms_ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
     let (version, owner, minutes) = (API_VERSION, None, past.minutes);
     Ok(DemandView { version, owner, first_ms_ago, minutes, ..known })
+}
+
+/// Refuses a demand that no file of requests tells of.
+fn counted_by_requests(past: &DemandView) -> anyhow::Result<()> {
+    if past.metric == CPU {
+        bail!(
+            "the demand of {} is what its pods use of the processors (cpu), and a file tells of requests; it can be neither exported nor imported",
+            past.name
+        );
+    }
+    Ok(())
 }
 
 fn page_of(name: &RevisionName) -> String {
