@@ -9,6 +9,7 @@ use settings::{Metric, PredictionSettings, read_count_schedule};
 use vocabulary::{MilliValue, Percentage, ScaleUpForward};
 
 use super::forecast::{HOUR, MONDAY, eight_days_until, half_hourly_peak};
+use super::hpa::cpu;
 use super::*;
 use crate::history::RevisionHistory;
 
@@ -21,6 +22,8 @@ enum SharedHappening {
     InActivator(u16),
     /// The activator holds this much, and says so at once.
     Present(u16),
+    /// All pods together use so many thousandths of a core from now on.
+    UsesCores(u16),
     /// As many pods as were asked for with the forecast are ready.
     PodsFollow,
     /// The wall clock is set: forward, or back.
@@ -32,6 +35,7 @@ fn shared_happening() -> impl Strategy<Value = SharedHappening> {
         6 => (1_u8..90).prop_map(SharedHappening::Wait),
         3 => (0_u16..900).prop_map(SharedHappening::InActivator),
         2 => (0_u16..900).prop_map(SharedHappening::Present),
+        2 => (0_u16..9000).prop_map(SharedHappening::UsesCores),
         4 => Just(SharedHappening::PodsFollow),
         1 => (0_u32..7 * 86_400).prop_map(SharedHappening::ClockSet),
     ]
@@ -73,11 +77,14 @@ fn settings_with_pods() -> impl Strategy<Value = ScalingSpec> {
     })
 }
 
-/// Settings of class hpa by which seven requests in flight need a pod.
+/// Settings of class hpa by which seven requests in flight need a pod, or half a core does, or both.
 fn settings_of_class_hpa() -> impl Strategy<Value = ScalingSpec> {
-    (1_u32..4, 4_u32..30, any::<bool>()).prop_map(|(min, max, surge_evaluation)| {
-        let own = MetricSpec::Own { metric: Metric::Concurrency, target: MilliValue::new(7_000) };
-        ScalingSpec { surge_evaluation, ..super::hpa::settings(min, max, vec![own]) }
+    let own = || MetricSpec::Own { metric: Metric::Concurrency, target: MilliValue::new(7_000) };
+    let metrics = prop_oneof![Just(vec![own()]), Just(vec![cpu()]), Just(vec![own(), cpu()])];
+    (metrics, 1_u32..4, 4_u32..30, any::<bool>()).prop_map(|(metrics, min, max, surge_evaluation)| {
+        let spec = super::hpa::settings(min, max, metrics);
+        // Without an own metric no request is a surge.
+        ScalingSpec { surge_evaluation: surge_evaluation && spec.surge_evaluation, ..spec }
     })
 }
 
@@ -91,6 +98,8 @@ struct TwinWorlds {
     twin: World,
     ready: u32,
     ready_of_twin: u32,
+    /// What all pods of either together use, in thousandths of a core.
+    milli_cores: u32,
     seconds: u32,
 }
 
@@ -116,7 +125,7 @@ impl TwinWorlds {
             world.ready(1);
             world
         });
-        Self { world, twin, ready: 1, ready_of_twin: 1, seconds: 0 }
+        Self { world, twin, ready: 1, ready_of_twin: 1, milli_cores: 0, seconds: 0 }
     }
 
     fn happen(&mut self, happening: SharedHappening) {
@@ -130,6 +139,7 @@ impl TwinWorlds {
                     world.present(count.into(), count.into());
                 });
             }
+            SharedHappening::UsesCores(milli_cores) => self.milli_cores = milli_cores.into(),
             SharedHappening::PodsFollow => {
                 self.ready = self.world.status().wanted.value();
                 self.world.ready(self.ready);
@@ -158,6 +168,9 @@ impl TwinWorlds {
             self.ready_of_twin = ready;
             self.twin.ready(ready);
         }
+        // Either has the same load, which its pods divide.
+        self.world.share_cores(self.ready, self.milli_cores);
+        self.twin.share_cores(self.ready_of_twin, self.milli_cores);
     }
 
     fn each(&mut self, act: impl Fn(&mut World)) {
