@@ -23,6 +23,7 @@ mod metrics;
 mod pages;
 mod recorder;
 mod run_record;
+mod shelf_import;
 mod shelf_keeper;
 mod shelf_write;
 mod snapshot;

@@ -18,11 +18,14 @@ use vocabulary::{Bucket, Epoch, Ownership, Timestamp};
 
 use crate::history_store::UnclaimedHistories;
 use crate::history_write::{end_of_ended_write, end_of_write};
-use crate::shelf_write::{DAY_SECONDS, ShelfWrite, UnwrittenBucket};
+use crate::shelf_import::{DAY_SECONDS, ImportedPast};
+use crate::shelf_write::{ShelfWrite, ShelfWritten, UnwrittenBucket};
 use crate::wall_second::wall_second;
 
 /// How often what was measured is written. An owner that is killed loses as much.
 const WRITE_EVERY: Duration = Duration::from_mins(10);
+/// How soon a past that was told is written: others may be told with it.
+const IMPORT_WRITTEN_WITHIN: Duration = Duration::from_secs(30);
 /// How long the end of an autoscaler waits for the platform (`STOP_MAX`).
 const LAST_WRITE_MAX: Duration = Duration::from_secs(3);
 /// Buckets whose past waits to be taken in.
@@ -38,6 +41,8 @@ pub(crate) struct ShelfKeeper {
     reading: mpsc::Sender<BucketRead>,
     write_at: Timestamp,
     writing: Option<PendingShelfWrite>,
+    /// Pasts that were told from elsewhere, and are not written yet.
+    imports: Vec<ImportedPast>,
     /// Why the shelf could not be read last, which is said once.
     trouble: Option<ShelfFault>,
 }
@@ -46,8 +51,7 @@ pub(crate) struct ShelfKeeper {
 struct PendingShelfWrite {
     /// The day that ran by then.
     day: u64,
-    /// The buckets of which the shelf has everything up to then.
-    task: JoinHandle<Vec<Fence>>,
+    task: JoinHandle<ShelfWritten>,
 }
 
 /// A bucket that is ours.
@@ -85,6 +89,7 @@ impl ShelfKeeper {
             reading,
             write_at: now + WRITE_EVERY,
             writing: None,
+            imports: Vec::new(),
             trouble: None,
         }
     }
@@ -142,6 +147,12 @@ impl ShelfKeeper {
     /// The event that gives the next history to its revision, which has appeared since; `None` if none has.
     pub(crate) fn next_restored(&self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
         self.read.next_restored(orchestrator)
+    }
+
+    /// A past of a revision was told from elsewhere.
+    pub(crate) fn note_import(&mut self, past: ImportedPast, now: Timestamp) {
+        self.imports.push(past);
+        self.write_at = self.write_at.min(now + IMPORT_WRITTEN_WITHIN);
     }
 
     /// When what was measured is to be written.
@@ -216,19 +227,22 @@ impl ShelfKeeper {
         });
     }
 
-    fn begin(&self, day: u64, control: ControlSnapshot, now: Timestamp) -> PendingShelfWrite {
+    fn begin(&mut self, day: u64, control: ControlSnapshot, now: Timestamp) -> PendingShelfWrite {
         let known = self.buckets_with(BucketPast::Known).into_iter();
         let buckets = known.map(|(fence, since)| UnwrittenBucket { fence, since }).collect();
-        let (to, write) = (Arc::clone(&self.shelf), ShelfWrite { control, now, day, buckets });
+        let imports = std::mem::take(&mut self.imports);
+        let (to, write) = (Arc::clone(&self.shelf), ShelfWrite { control, now, day, buckets, imports });
         // The keeper waits for its end, or finds that it has come, by a panic too, before the next one
         // begins.
         PendingShelfWrite { day, task: tokio::spawn(async move { write.carry_out(&to).await }) }
     }
 
-    /// A write of this day has ended: of these buckets the shelf has all days up to it. After a bug of ebb it
-    /// may have none.
-    fn note_written(&mut self, day: u64, written: Option<Vec<Fence>>) {
-        for Fence { bucket, epoch } in written.into_iter().flatten() {
+    /// A write of this day has ended: of some buckets the shelf has all days up to it. After a bug of ebb it
+    /// has none.
+    fn note_written(&mut self, day: u64, written: Option<ShelfWritten>) {
+        let Some(ShelfWritten { fences, imports_left }) = written else { return };
+        self.imports.extend(imports_left);
+        for Fence { bucket, epoch } in fences {
             if let Some(owned) = self.buckets.get_mut(&bucket).filter(|owned| owned.epoch == epoch) {
                 owned.unwritten_day = day;
             }

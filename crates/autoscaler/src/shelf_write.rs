@@ -10,8 +10,10 @@ use recording::{HistoryPieces, StoredHistory};
 use tokio::task::spawn_blocking;
 use vocabulary::{Bucket, Timestamp};
 
-/// The length of a day in seconds.
-pub(crate) const DAY_SECONDS: u64 = 86_400;
+use crate::shelf_import::{DAY_SECONDS, ImportedPast, add_pasts};
+
+/// A shelf has so many days before the one that runs.
+const DAYS_KEPT: u64 = 15;
 /// Days before this one that are written again, where writes of them failed. Each day is packed from all
 /// histories, and a platform that takes nothing for longer has greater troubles.
 const FORMER_DAYS_MAX: u64 = 3;
@@ -24,6 +26,17 @@ pub(crate) struct ShelfWrite {
     /// The day that runs, counted since that of 1970.
     pub(crate) day: u64,
     pub(crate) buckets: Vec<UnwrittenBucket>,
+    /// Pasts that were told since the last write.
+    pub(crate) imports: Vec<ImportedPast>,
+}
+
+/// The outcome of a write.
+#[derive(Debug)]
+pub(crate) struct ShelfWritten {
+    /// The buckets of which nothing has to be written again.
+    pub(crate) fences: Vec<Fence>,
+    /// Pasts that the shelf does not have yet.
+    pub(crate) imports_left: Vec<ImportedPast>,
 }
 
 /// A bucket that is to be written.
@@ -42,16 +55,42 @@ impl UnwrittenBucket {
 }
 
 impl ShelfWrite {
-    /// Writes all days, the oldest first. Returns the buckets of which nothing has to be written again.
-    pub(crate) async fn carry_out(&self, shelf: &Arc<dyn HistoryShelf>) -> Vec<Fence> {
+    /// Writes all days, the oldest first.
+    pub(crate) async fn carry_out(mut self, shelf: &Arc<dyn HistoryShelf>) -> ShelfWritten {
         let today = self.day;
+        let imports_left = self.write_imports(shelf).await;
         let mut written: Vec<Fence> = self.buckets.iter().map(|bucket| bucket.fence).collect();
         let first = self.buckets.iter().map(|bucket| bucket.first_day(today)).min().unwrap_or(today);
         for day in first..=today {
             let failed = self.write_day(shelf, day).await;
             written.retain(|fence| !failed.contains(fence));
         }
-        written
+        ShelfWritten { fences: written, imports_left }
+    }
+
+    /// Writes what was told of the days before those that are written anyway. Returns what is to be told
+    /// again; what is not ours by now is another owner's.
+    async fn write_imports(&mut self, shelf: &Arc<dyn HistoryShelf>) -> Vec<ImportedPast> {
+        let mut of_buckets = BTreeMap::<Bucket, Vec<ImportedPast>>::new();
+        for past in std::mem::take(&mut self.imports) {
+            let fence = self.control.view(&past.revision, self.now).and_then(|view| view.fence());
+            if let Some(fence) = fence {
+                of_buckets.entry(fence.bucket).or_default().push(past);
+            }
+        }
+        for bucket in &self.buckets {
+            let Some(pasts) = of_buckets.get(&bucket.fence.bucket).cloned() else { continue };
+            let days = self.day.saturating_sub(DAYS_KEPT)..bucket.first_day(self.day);
+            match add_pasts(shelf, bucket.fence, days, pasts).await {
+                Ok(()) | Err(ShelfFault::NotOwner | ShelfFault::Forbidden(_)) => {
+                    of_buckets.remove(&bucket.fence.bucket);
+                }
+                Err(error @ (ShelfFault::Full { .. } | ShelfFault::Failed(_))) => {
+                    tracing::warn!(bucket = bucket.fence.bucket.0, %error, "a past that was told is in memory alone; it is tried again in ten minutes");
+                }
+            }
+        }
+        of_buckets.into_values().flatten().collect()
     }
 
     /// Writes one day, and returns the buckets of which the shelf did not take it.

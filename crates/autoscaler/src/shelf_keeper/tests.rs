@@ -2,12 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use forecasting::{DemandMinutes, MinuteDemand};
 use futures_util::FutureExt as _;
 use orchestration::{OrchestratorSettings, PlatformFact};
 use parking_lot::Mutex;
 use platform::ShelfFuture;
+use scaling::DemandDays;
+use settings::DemandMetric;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
+use vocabulary::RevisionName;
 
 use super::*;
 use crate::tests::revision;
@@ -126,6 +130,29 @@ async fn a_shelf_that_takes_nothing_for_weeks_is_not_told_of_all_of_them_at_once
     // A clock that was put back writes the day that it shows.
     write_on(&mut keeper, day).await;
     assert_eq!(shelf.taken.lock()[4..], [day]);
+}
+
+#[tokio::test]
+async fn a_past_that_was_told_is_written_to_its_days_until_the_shelf_takes_it() {
+    let shelf = GatedShelf::with_permits(100);
+    let (mut keeper, day) = keeper_of(&shelf).await;
+    // The last minute of a day, and the first one of the next.
+    let mut minutes = DemandMinutes::beginning_at((day - 1) * 24 * 60 - 1);
+    for mean in [3.0, 4.0] {
+        minutes.push(Some(MinuteDemand { mean, maximum: mean }));
+    }
+    let demand = Arc::new(DemandDays::of(DemandMetric::Concurrency, &minutes));
+    let name = RevisionName::parse("default/service/hello").expect("a name");
+    keeper.note_import(ImportedPast { revision: name, demand }, NOW);
+    assert_eq!(keeper.write_at(), NOW + IMPORT_WRITTEN_WITHIN);
+    shelf.is_failing.store(true, Ordering::SeqCst);
+    write_on(&mut keeper, day).await;
+    assert_eq!(*shelf.taken.lock(), [0; 0]);
+    shelf.is_failing.store(false, Ordering::SeqCst);
+    write_on(&mut keeper, day).await;
+    assert_eq!(*shelf.taken.lock(), [day - 2, day - 1, day]);
+    write_on(&mut keeper, day).await;
+    assert_eq!(shelf.taken.lock()[3..], [day]);
 }
 
 #[tokio::test]

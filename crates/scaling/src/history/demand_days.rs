@@ -71,6 +71,15 @@ impl DemandDays {
         days
     }
 
+    /// The same in parts of one day each, with the number of the day since that of 1970, the oldest first.
+    pub fn by_day(&self) -> impl Iterator<Item = (u64, Self)> {
+        let part = |day: &DemandDay| {
+            let days = VecDeque::from([day.clone()]);
+            (day.day, Self { days, open_cpu: OpenCpuMinute::default(), ..*self })
+        };
+        self.days.iter().map(part)
+    }
+
     /// Whether the minutes are those of the wall clock, and not the seconds that tests take for minutes.
     pub fn is_by_minute(&self) -> bool {
         self.bin == DemandBin::Minute

@@ -97,6 +97,17 @@ impl RevisionHistory {
         }
     }
 
+    /// A history that ends with this second since 1970, and has nothing but this demand.
+    pub fn of_demand(end: u64, demand: DemandDays) -> Self {
+        Self { demand: Some(Arc::new(demand)), ..Self::beginning_at(end) }
+    }
+
+    /// Takes in demand that was measured elsewhere, whether demand was kept until now or not.
+    pub fn add_demand(&mut self, demand: &DemandDays) {
+        self.keep_demand(demand.metric(), demand.bin());
+        self.import_demand(demand);
+    }
+
     /// The second that runs, as far as the history knows.
     pub(crate) fn running_second(&self) -> u64 {
         self.next + u64::try_from(self.pending.len()).unwrap_or(0)
