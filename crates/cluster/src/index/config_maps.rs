@@ -47,8 +47,8 @@ impl Index {
         self.put_config_map(OBSERVABILITY, findings.into_iter());
     }
 
-    /// Why the histories of revisions are not kept as they should be, and what follows; `None` while they are.
-    /// Returns the notice that holds from now on.
+    /// Why the histories of revisions are not kept as they should be, and what follows; `None` while they
+    /// are. Returns the notice that holds from now on.
     pub(crate) fn put_histories(&mut self, trouble: Option<String>) -> Option<Notice> {
         let text = trouble.map(|trouble| format!("ConfigMaps {HISTORIES}-…: {trouble}"));
         let notice = text.map(|text| Notice::new(HISTORIES_NOT_KEPT, text));
