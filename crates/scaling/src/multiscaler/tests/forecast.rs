@@ -285,7 +285,7 @@ fn prediction_that_is_switched_off_forgets_the_past() {
 }
 
 /// The history of a world as a store would write it, with the forecast.
-fn written(world: &World) -> Box<RevisionHistory> {
+pub(super) fn written(world: &World) -> Box<RevisionHistory> {
     let history = world.multiscaler.published_history(REVISION).expect("it was used");
     let forecast = world.multiscaler.published_forecast(REVISION).expect("it is predicted");
     let record = history.record(world.now).with_forecast(Some(forecast.record()));

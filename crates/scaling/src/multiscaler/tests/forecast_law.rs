@@ -8,7 +8,7 @@ use settings::hpa::MetricSpec;
 use settings::{Metric, PredictionSettings, read_count_schedule};
 use vocabulary::{MilliValue, Percentage, ScaleUpForward};
 
-use super::forecast::{HOUR, MONDAY, eight_days_until, half_hourly_peak};
+use super::forecast::{HOUR, MONDAY, eight_days_until, half_hourly_peak, written};
 use super::hpa::cpu;
 use super::*;
 use crate::history::RevisionHistory;
@@ -28,6 +28,8 @@ enum SharedHappening {
     PodsFollow,
     /// The wall clock is set: forward, or back.
     ClockSet(u32),
+    /// Another owner follows, which reads what the former one wrote, or cannot.
+    OwnerChanges { is_read: bool },
 }
 
 fn shared_happening() -> impl Strategy<Value = SharedHappening> {
@@ -38,6 +40,7 @@ fn shared_happening() -> impl Strategy<Value = SharedHappening> {
         2 => (0_u16..9000).prop_map(SharedHappening::UsesCores),
         4 => Just(SharedHappening::PodsFollow),
         1 => (0_u32..7 * 86_400).prop_map(SharedHappening::ClockSet),
+        1 => any::<bool>().prop_map(|is_read| SharedHappening::OwnerChanges { is_read }),
     ]
 }
 
@@ -101,6 +104,8 @@ struct TwinWorlds {
     /// What all pods of either together use, in thousandths of a core.
     milli_cores: u32,
     seconds: u32,
+    /// The second since 1970 that the wall clock would have shown in the beginning.
+    first_second: u64,
 }
 
 impl TwinWorlds {
@@ -125,7 +130,15 @@ impl TwinWorlds {
             world.ready(1);
             world
         });
-        Self { world, twin, ready: 1, ready_of_twin: 1, milli_cores: 0, seconds: 0 }
+        Self {
+            world,
+            twin,
+            ready: 1,
+            ready_of_twin: 1,
+            milli_cores: 0,
+            seconds: 0,
+            first_second: MONDAY + 10 * HOUR,
+        }
     }
 
     fn happen(&mut self, happening: SharedHappening) {
@@ -145,13 +158,40 @@ impl TwinWorlds {
                 self.world.ready(self.ready);
             }
             SharedHappening::ClockSet(second) => {
+                self.first_second = MONDAY + u64::from(second) - u64::from(self.seconds);
                 let since_epoch = Duration::from_secs(MONDAY + u64::from(second));
                 self.each(|world| {
                     world.handle(Event::WallClockRead { since_epoch });
                 });
             }
+            SharedHappening::OwnerChanges { is_read } => self.change_owners(is_read),
         }
         self.limit_twin();
+    }
+
+    /// Where nothing is known of the past, the platform's count stands for what the class asked for: for that
+    /// of the twin, too.
+    fn change_owners(&mut self, is_read: bool) {
+        let since_epoch = Duration::from_secs(self.first_second + u64::from(self.seconds));
+        let history = is_read.then(|| written(&self.world));
+        let wanted = self.world.status().wanted;
+        let of_twin = if is_read { self.twin.status().wanted } else { wanted };
+        self.ready_of_twin = self.ready.min(of_twin.value());
+        let begin = |former: &World, wanted: PodCount, history: Option<Box<RevisionHistory>>, ready: u32| {
+            let mut next = World::new(ScalingSpec::clone(&former.spec));
+            (next.now, next.in_activator, next.waiting) = (former.now, former.in_activator, former.waiting);
+            next.handle(Event::WallClockRead { since_epoch });
+            next.create(wanted.value());
+            if let Some(history) = history {
+                next.handle(Event::HistoryRestored { revision: REVISION, history });
+            }
+            next.activator_starts();
+            next.acknowledged(true);
+            next.ready(ready);
+            next
+        };
+        self.world = begin(&self.world, wanted, history, self.ready);
+        self.twin = begin(&self.twin, of_twin, None, self.ready_of_twin);
     }
 
     fn pass_second(&mut self) {
