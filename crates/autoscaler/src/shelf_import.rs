@@ -111,17 +111,21 @@ mod tests {
         RevisionName::new("default", "service", name).expect("a name")
     }
 
-    /// Demand of so many in each minute of these days.
-    fn demand(days: Range<u64>, mean: f64) -> DemandDays {
-        let mut minutes = DemandMinutes::beginning_at(days.start * MINUTES);
-        while minutes.next_minute() < days.end * MINUTES {
+    /// Demand of so many in each minute of days, from the first one on.
+    fn demand(first: u64, days: u64, mean: f64) -> DemandDays {
+        let mut minutes = DemandMinutes::beginning_at(first * MINUTES);
+        while minutes.next_minute() < (first + days) * MINUTES {
             minutes.push(Some(MinuteDemand { mean, maximum: mean }));
         }
         DemandDays::of(DemandMetric::Rps, &minutes)
     }
 
+    fn told_of(first: u64, days: u64) -> ImportedPast {
+        ImportedPast { revision: name("told"), demand: Arc::new(demand(first, days, 5.0)) }
+    }
+
     fn day_of(day: u64, revision: &str, mean: f64) -> ShelvedDay {
-        let history = RevisionHistory::of_demand((day + 1) * DAY_SECONDS, demand(day..day + 1, mean));
+        let history = RevisionHistory::of_demand((day + 1) * DAY_SECONDS, demand(day, 1, mean));
         let stored = StoredHistory { revision: name(revision), record: history.export() };
         let pieces = HistoryPieces::of(&[stored], 1 << 20).expect("numbers").pieces;
         ShelvedDay { day, pieces }
@@ -143,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_past_is_added_to_what_is_kept_of_its_days() {
-        let pasts = [ImportedPast { revision: name("told"), demand: Arc::new(demand(TODAY - 20..TODAY + 1, 5.0)) }];
+        let pasts = [told_of(TODAY - 20, 21)];
         let kept = vec![day_of(TODAY - 2, "other", 3.0), day_of(TODAY - 1, "told", 9.0)];
         let added = days_with(&pasts, kept, &(TODAY - 15..TODAY), 1 << 20);
         let days: Vec<u64> = added.iter().map(|day| day.day).collect();
@@ -159,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_day_that_cannot_be_read_is_left_as_it_is() {
-        let pasts = [ImportedPast { revision: name("told"), demand: Arc::new(demand(TODAY - 2..TODAY, 5.0)) }];
+        let pasts = [told_of(TODAY - 2, 2)];
         let mut damaged = day_of(TODAY - 1, "other", 3.0);
         damaged.pieces[0][15] ^= 1;
         let added = days_with(&pasts, vec![damaged], &(TODAY - 15..TODAY), 1 << 20);

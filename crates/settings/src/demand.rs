@@ -1,7 +1,7 @@
 //! What is counted as the demand of a revision, and how much of it does a pod take?
 //!
 //! Demand is independent of pods: what all of them together are asked for. A metric of which none follows,
-//! such as memory, which a pod takes whether it has load or not, is foreseen by nobody.
+//! such as memory, which a pod takes whether it has load or not, is not foreseen.
 
 use serde::Serialize;
 use vocabulary::MilliValue;

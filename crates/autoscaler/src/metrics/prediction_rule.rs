@@ -31,7 +31,7 @@ impl EncodeMetric for RuleGauge {
             if let Some(card) = shown.decided.status.scorecard {
                 let RevisionLabels { namespace, revision } = RevisionLabels::from(shown.name);
                 let labels = RuleLabels { namespace, revision, rule: card.rule.rule().to_string() };
-                encoder.encode_family(&labels)?.encode_gauge(&1.0)?;
+                encoder.encode_family(&labels)?.encode_gauge(&1.0_f64)?;
             }
         }
         Ok(())

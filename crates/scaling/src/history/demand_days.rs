@@ -34,7 +34,7 @@ pub struct DemandDays {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct OpenCpuMinute {
     seconds: f64,
-    /// In cores, times seconds.
+    /// The sum of cores, each times its seconds.
     sum: f64,
     maximum: f64,
 }
@@ -97,7 +97,7 @@ impl DemandDays {
 
     /// For so many seconds of the minute that runs all pods together used so many cores.
     pub(super) fn note_cpu(&mut self, cores: f64, seconds: u32) {
-        if self.metric == DemandMetric::Cpu {
+        if self.metric == DemandMetric::Cpu && self.is_by_minute() {
             let seconds = f64::from(seconds);
             self.open_cpu.seconds += seconds;
             self.open_cpu.sum += cores * seconds;

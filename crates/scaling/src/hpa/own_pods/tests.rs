@@ -79,7 +79,7 @@ fn the_load_of_early_pods_is_that_of_the_others() {
 }
 
 #[test]
-fn what_is_used_of_processors_is_that_of_all_pods_that_count() {
+fn processors_in_use_are_those_of_all_pods_that_count() {
     let pods = HpaPods::new(vec![ready(1, 900), ready(2, 800), ready(3, 5)]);
     let used = |metrics: Vec<MetricSpec>, values: &[(u32, i64)]| {
         let settings =
