@@ -19,7 +19,7 @@ use vocabulary::{Bucket, Epoch, Ownership, Timestamp};
 use crate::history_store::UnclaimedHistories;
 use crate::history_write::{end_of_ended_write, end_of_write};
 use crate::shelf_import::{DAY_SECONDS, ImportedPast};
-use crate::shelf_write::{ShelfWrite, ShelfWritten, UnwrittenBucket};
+use crate::shelf_write::{ShelfWrite, ShelfWriteOutcome, UnwrittenBucket};
 use crate::wall_second::wall_second;
 
 /// How often what was measured is written. An owner that is killed loses as much.
@@ -51,7 +51,7 @@ pub(crate) struct ShelfKeeper {
 struct PendingShelfWrite {
     /// The day that ran by then.
     day: u64,
-    task: JoinHandle<ShelfWritten>,
+    task: JoinHandle<ShelfWriteOutcome>,
 }
 
 /// A bucket that is ours.
@@ -239,8 +239,8 @@ impl ShelfKeeper {
 
     /// A write of this day has ended: of some buckets the shelf has all days up to it. After a bug of ebb it
     /// has none.
-    fn note_written(&mut self, day: u64, written: Option<ShelfWritten>) {
-        let Some(ShelfWritten { fences, imports_left }) = written else { return };
+    fn note_written(&mut self, day: u64, written: Option<ShelfWriteOutcome>) {
+        let Some(ShelfWriteOutcome { fences, imports_left }) = written else { return };
         self.imports.extend(imports_left);
         for Fence { bucket, epoch } in fences {
             if let Some(owned) = self.buckets.get_mut(&bucket).filter(|owned| owned.epoch == epoch) {

@@ -32,7 +32,7 @@ pub(crate) struct ShelfWrite {
 
 /// The outcome of a write.
 #[derive(Debug)]
-pub(crate) struct ShelfWritten {
+pub(crate) struct ShelfWriteOutcome {
     /// The buckets of which nothing has to be written again.
     pub(crate) fences: Vec<Fence>,
     /// Pasts that the shelf does not have yet.
@@ -56,7 +56,7 @@ impl UnwrittenBucket {
 
 impl ShelfWrite {
     /// Writes all days, the oldest first.
-    pub(crate) async fn carry_out(mut self, shelf: &Arc<dyn HistoryShelf>) -> ShelfWritten {
+    pub(crate) async fn carry_out(mut self, shelf: &Arc<dyn HistoryShelf>) -> ShelfWriteOutcome {
         let today = self.day;
         let imports_left = self.write_imports(shelf).await;
         let mut written: Vec<Fence> = self.buckets.iter().map(|bucket| bucket.fence).collect();
@@ -65,7 +65,7 @@ impl ShelfWrite {
             let failed = self.write_day(shelf, day).await;
             written.retain(|fence| !failed.contains(fence));
         }
-        ShelfWritten { fences: written, imports_left }
+        ShelfWriteOutcome { fences: written, imports_left }
     }
 
     /// Writes what was told of the days before those that are written anyway. Returns what is to be told
