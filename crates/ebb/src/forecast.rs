@@ -11,13 +11,12 @@ use std::time::Duration;
 use autoscaler::api_types::{ForecastHourView, ForecastView, PredictionView};
 use vocabulary::format_duration;
 
+use self::transfer::CPU;
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{ForecastOptions, OutputFormat};
 use crate::get::choose;
 use crate::output::{self, span};
 
-/// The word of the API for a demand of processors.
-const CPU: &str = "cpu";
 /// The length of the greatest bar, in characters.
 const BAR: u32 = 40;
 

@@ -7,11 +7,13 @@ use autoscaler::api_types::{API_VERSION, DemandImportView, DemandView};
 use runtime::wall_time;
 use vocabulary::RevisionName;
 
-use super::CPU;
 use super::past_file::{FileNotes, file_of};
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::PastFileOptions;
 use crate::simulate::load_files;
+
+/// The word of the API for a demand of processors.
+pub(super) const CPU: &str = "cpu";
 
 /// The file of what is remembered of a revision.
 pub(super) async fn export(
