@@ -27,10 +27,11 @@ pub(crate) fn leave_out_early_pods(
     now: Timestamp,
 ) {
     target.present = target.present.min(own);
-    let pods = DividedPods::of(&target.pods, own);
-    if pods.early.is_empty() {
+    let shown = usize::try_from(own.value()).unwrap_or(usize::MAX);
+    if target.pods.as_slice().len() <= shown {
         return;
     }
+    let pods = DividedPods::of(&target.pods, shown);
     for (metric, samples) in spec.metrics.iter().zip(samples) {
         if let MetricSamples::PerPod(of_all) = samples {
             let load = PodLoad::of(metric, of_all, spec, now);
@@ -50,10 +51,17 @@ pub(crate) fn cpu_in_use(
 ) -> Option<MilliValue> {
     let is_cpu =
         |metric: &MetricSpec| matches!(metric, MetricSpec::Resource { resource: ResourceName::Cpu, .. });
-    let (metric, samples) = spec.metrics.iter().zip(samples).find(|(metric, _)| is_cpu(metric))?;
+    let (_, samples) = spec.metrics.iter().zip(samples).find(|(metric, _)| is_cpu(metric))?;
     let MetricSamples::PerPod(samples) = samples else { return None };
-    let load = PodLoad::of(metric, samples, spec, now);
-    let used = load.counted(pods.as_slice()).map(|sample| i128::from(sample.value.value()));
+    // Both are in the order of the pods' ids.
+    let mut samples = samples.iter().peekable();
+    let used = pods.iter().filter_map(|pod| {
+        while samples.next_if(|sample| sample.pod < pod.pod).is_some() {}
+        let sample = samples.next_if(|sample| sample.pod == pod.pod);
+        let group = pod.group(Some(&ResourceName::Cpu), sample, &spec.settings, now);
+        let used = i128::from(sample?.value.value());
+        (group == PodGroup::Ready).then_some(used)
+    });
     used.reduce(|sum, more| sum + more).map(MilliValue::saturated_from)
 }
 
@@ -65,7 +73,7 @@ struct DividedPods {
 
 impl DividedPods {
     /// Ready pods are shown first, those that have been ready for longest before others.
-    fn of(pods: &HpaPods, own: PodCount) -> Self {
+    fn of(pods: &HpaPods, most: usize) -> Self {
         let mut shown: Vec<HpaPod> = pods.iter().cloned().collect();
         shown.sort_by_key(|pod| {
             let has_ended = matches!(pod.phase, HpaPodPhase::Succeeded | HpaPodPhase::Failed);
@@ -73,8 +81,7 @@ impl DividedPods {
             let is_pending = pod.phase == HpaPodPhase::Pending;
             (pod.is_deleted || has_ended, !pod.is_running_and_ready(), is_pending, since, pod.pod)
         });
-        let own = usize::try_from(own.value()).unwrap_or(usize::MAX);
-        let early = shown.split_off(own.min(shown.len()));
+        let early = shown.split_off(most.min(shown.len()));
         Self { shown, early }
     }
 }
