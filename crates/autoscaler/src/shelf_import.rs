@@ -74,7 +74,11 @@ fn day_with(
         past.take_in_piece(&format!("the histories of day {day}"), piece);
     }
     if let Some(fault) = past.faults.first() {
-        tracing::warn!(day, fault, "a past that was told is not kept of this day, and the next owner begins without it");
+        tracing::warn!(
+            day,
+            fault,
+            "a past that was told is not kept of this day, and the next owner begins without it"
+        );
         return None;
     }
     for (revision, demand) in demands {

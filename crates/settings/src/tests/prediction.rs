@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use vocabulary::{MilliValue, Percentage, PodCount, ScaleUpForward, TimeZoneName, WeekMinute};
 
-use super::super::{
-    Class, ClusterConfig, DemandMetric, Metric, PodDemand, PredictionSettings, ScalingSpec,
-};
-use crate::hpa::{ContainerRequests, ResourceRequests};
+use super::super::{Class, ClusterConfig, DemandMetric, Metric, PodDemand, PredictionSettings, ScalingSpec};
 use super::{annotated, cluster, map};
+use crate::hpa::{ContainerRequests, ResourceRequests};
 
 const AHPA: &str = "ahpa.autoscaling.knative.dev";
 const HPA: &str = "hpa.autoscaling.knative.dev";

@@ -55,8 +55,7 @@ fn shown(
     let (min, max) = (PodCount::ONE, PodCount::new(10));
     let spec = HpaSpec { min, max, metrics: vec![metric], behavior: None, settings };
     let present = PodCount::of(pods.iter().filter(|pod| !pod.is_deleted).count());
-    let mut target =
-        TargetPods { pods: HpaPods::new(pods.to_vec()), present, selection: Selection::Unique };
+    let mut target = TargetPods { pods: HpaPods::new(pods.to_vec()), present, selection: Selection::Unique };
     let mut samples = [per_pod(values)];
     leave_out_early_pods(&mut target, &mut samples, &spec, PodCount::new(own), NOW);
     let [MetricSamples::PerPod(left)] = samples else { panic!("it stays a metric of pods") };
