@@ -24,8 +24,8 @@ use crate::decider::Observation;
 use crate::decision::{Reason, Stage, StandingText};
 use crate::hpa::{
     ConditionReason, CountChange, HpaReport, HpaWarning, MetricAnswers, MetricFailure, MetricSamples,
-    MixedDecider, MixedObservation, NoProposal, RescaleMemory, Scale, Selection, TargetPods,
-    cpu_in_use, leave_out_early_pods, metrics_beside_targets,
+    MixedDecider, MixedObservation, NoProposal, RescaleMemory, Scale, Selection, TargetPods, cpu_in_use,
+    leave_out_early_pods, metrics_beside_targets,
 };
 
 /// How long answers are waited for: less than the usual sync period, so that a source that is slow to fail
