@@ -387,44 +387,4 @@ impl DemandRecord {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Why a record is refused that was changed and then given the right check number.
-    fn refused(change: impl FnOnce(&mut HistoryRecord)) -> String {
-        let mut record = RevisionHistory::beginning_at(500).export();
-        change(&mut record);
-        record.check = record.content_hash();
-        RevisionHistory::restore(record).expect_err("it was changed").to_string()
-    }
-
-    fn rows(first: u64, rows: u64, bytes: &[u8]) -> RowsRecord {
-        let block = RowBlockRecord { first, rows, bytes: bytes.to_vec() };
-        RowsRecord { blocks: vec![block], repeats: 0 }
-    }
-
-    #[test]
-    fn a_fault_is_told_with_its_level_block_and_byte() {
-        assert_eq!(
-            refused(|record| record.seconds = rows(10, 1, &[0x80])),
-            "the history is damaged in its seconds, block 0, byte 0: the bytes end within a row"
-        );
-        assert_eq!(
-            refused(|record| record.seconds = rows(10, 1, &[0x80, 0x40])),
-            "the history is damaged in its seconds, block 0, byte 2: a row changes a number that no row has"
-        );
-        assert_eq!(
-            refused(|record| record.hours.repeats = 3),
-            "the history is damaged in its hours, block 0, byte 0: the number of rows is not the one that \
-             the block gives"
-        );
-        assert_eq!(
-            refused(|record| record.minutes = rows(9, 1, &[0, 1])),
-            "the history is damaged in its minutes, block 0, byte 0: its rows end behind the record"
-        );
-        assert_eq!(
-            refused(|record| record.minute.numbers = vec![1]),
-            "the history is damaged: the open minute has bytes or numbers that none can have"
-        );
-    }
-}
+mod tests;
