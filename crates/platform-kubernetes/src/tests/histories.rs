@@ -70,7 +70,8 @@ async fn histories_that_cannot_be_read_are_a_problem_and_an_event_where_predicti
         "ConfigMaps ebb-history-…: {why}; they cannot be read, so class kpa alone decides where prediction reads them"
     );
     assert_eq!(told, words);
-    let about_other = |event: &Value| event["regarding"]["name"] == "other";
+    let about_other =
+        |event: &Value| event["reason"] == "HistoriesNotKept" && event["regarding"]["name"] == "other";
     assert!(!laboratory.server.objects(EVENTS).iter().any(about_other), "no prediction reads its history");
     laboratory.server.heal(path);
     assert_eq!(shelf.read(laboratory.fence.bucket).await, Ok(Vec::new()));
