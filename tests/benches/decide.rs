@@ -7,6 +7,7 @@
 
 mod decide {
     pub(super) mod counted;
+    pub(super) mod minutes;
     pub(super) mod passes;
     pub(super) mod ticks;
     pub(super) mod work;
@@ -27,6 +28,7 @@ const DECISION_NS: f64 = 1000.0;
 const REPORT_NS: f64 = 150.0;
 const PASS_OF_TEN_PODS_NS: f64 = 3_000.0;
 const PASS_OF_A_THOUSAND_PODS_NS: f64 = 150_000.0;
+const FORECAST_MINUTE_INSTRUCTIONS: f64 = 80_000.0;
 
 fn main() -> anyhow::Result<()> {
     if counted::is_child() {
@@ -60,15 +62,14 @@ fn main() -> anyhow::Result<()> {
         report.measured(name, "ebb", "ns", nanoseconds);
         report.measured(name, "ebb", "instructions", &Samples(vec![counts.instructions]));
         report.measured(name, "ebb", "allocations", &Samples(vec![counts.allocations]));
-        let limit = match work {
-            Work::Report { .. } => REPORT_NS,
-            Work::Decision { .. } => DECISION_NS,
-            Work::Tick { .. } => 2.0 * REPORT_NS + DECISION_NS,
-            Work::Pass { pods: ..=10 } => PASS_OF_TEN_PODS_NS,
-            Work::Pass { .. } => PASS_OF_A_THOUSAND_PODS_NS,
-        };
-        report.goal(Goal::at_most(&format!("{name}: ns"), nanoseconds.median(), limit));
-        report.goal(Goal::at_most(&format!("{name}: allocations in steady state"), counts.allocations, 0.0));
+        if let Some(limit) = nanoseconds_max(*work) {
+            report.goal(Goal::at_most(&format!("{name}: ns"), nanoseconds.median(), limit));
+            let goal = format!("{name}: allocations in steady state");
+            report.goal(Goal::at_most(&goal, counts.allocations, 0.0));
+        } else {
+            let goal = format!("{name}: instructions");
+            report.goal(Goal::at_most(&goal, counts.instructions, FORECAST_MINUTE_INSTRUCTIONS));
+        }
         let (least, most) = (nanoseconds.least(), nanoseconds.most());
         bars.push(Bar { label: name.to_owned(), median: nanoseconds.median(), least, most });
     }
@@ -78,6 +79,18 @@ fn main() -> anyhow::Result<()> {
         plot::bars(path, "Nanoseconds", &bars, Some(DECISION_NS))?;
     }
     report.finish(options.json.as_deref())
+}
+
+/// How long one repetition may take; `None` for work that is judged by its instructions.
+fn nanoseconds_max(work: Work) -> Option<f64> {
+    match work {
+        Work::Report { .. } => Some(REPORT_NS),
+        Work::Decision { .. } => Some(DECISION_NS),
+        Work::Tick { .. } => Some(2.0 * REPORT_NS + DECISION_NS),
+        Work::Pass { pods: ..=10 } => Some(PASS_OF_TEN_PODS_NS),
+        Work::Pass { .. } => Some(PASS_OF_A_THOUSAND_PODS_NS),
+        Work::ForecastMinute => None,
+    }
 }
 
 /// The nanoseconds that one repetition takes.

@@ -10,6 +10,7 @@
 
 mod fleet {
     pub(super) mod autoscaler;
+    pub(super) mod foreseen;
     pub(super) mod histories;
     pub(super) mod measured;
     pub(super) mod open_page;
@@ -36,6 +37,7 @@ use tests::bench::report::Met;
 use tests::bench::{Goal, Options, Report, Samples, Table, api, clock};
 
 use fleet::autoscaler::LoopPlace;
+use fleet::foreseen::FleetCost;
 use fleet::histories::{HistoryFolder, MemoryWithHistories};
 use fleet::measured::{Autoscaler, Unrecorded};
 use fleet::open_page::BesidePage;
@@ -43,7 +45,7 @@ use fleet::readers::BesideReaders;
 use fleet::recorded::{BesideRecord, RecordFolder};
 use fleet::shape::{FleetClass, FleetLinks, Shape};
 use fleet::trust::TrustFolder;
-use fleet::{autoscaler, pods};
+use fleet::{autoscaler, foreseen, pods};
 
 /// Says which part a process plays, and for which shape.
 const ROLE: &str = "FLEET_ROLE";
@@ -146,15 +148,19 @@ fn measure() -> anyhow::Result<()> {
             fleet(10_000, 1, 10, FleetClass::Kpa, FleetLinks::Tls),
             fleet(1000, 10, 1, FleetClass::Kpa, FleetLinks::Plain),
             fleet(1000, 1, 1, FleetClass::Hpa, FleetLinks::Plain),
+            fleet(1000, 1, 1, FleetClass::Kpa, FleetLinks::Plain),
+            fleet(1000, 1, 1, FleetClass::Ahpa, FleetLinks::Plain),
         ],
         [
             fleet(300, 1, 10, FleetClass::Kpa, FleetLinks::Plain),
             fleet(300, 1, 10, FleetClass::Kpa, FleetLinks::Tls),
             fleet(30, 10, 1, FleetClass::Kpa, FleetLinks::Plain),
             fleet(100, 1, 1, FleetClass::Hpa, FleetLinks::Plain),
+            fleet(100, 1, 1, FleetClass::Kpa, FleetLinks::Plain),
+            fleet(100, 1, 1, FleetClass::Ahpa, FleetLinks::Plain),
         ],
     );
-    let mut lines = Vec::new();
+    let (mut lines, mut costs) = (Vec::new(), Vec::new());
     for shape in shapes.into_iter().filter(|shape| options.includes(&shape.to_string())) {
         let needed = u64::from(shape.pods()) + 100;
         ensure!(
@@ -163,8 +169,10 @@ fn measure() -> anyhow::Result<()> {
         );
         let seen = Stage::set(shape, extras)?.play(&options, rounds).with_context(|| shape.to_string())?;
         lines.push(seen.line(shape));
+        costs.push(FleetCost { shape, cores: seen.cores.median(), megabytes: seen.rss });
         seen.fill(&mut report, shape);
     }
+    foreseen::judge(&mut report, &costs);
     if let Some(path) = &options.svg {
         let chart = Chart { title: "The autoscaler's CPU".to_owned(), unit: "cores".to_owned(), lines };
         charts(path, &[chart])?;
@@ -238,7 +246,7 @@ impl Stage {
         let relinked_after = self.linked(&second)?;
         // Class kpa decides with the first reports, class hpa at its syncs, 15 s apart.
         let first_decisions = match self.shape.class {
-            FleetClass::Kpa => Duration::from_secs(10),
+            FleetClass::Kpa | FleetClass::Ahpa => Duration::from_secs(10),
             FleetClass::Hpa => Duration::from_secs(20),
         };
         thread::sleep(options.choose(first_decisions, Duration::from_secs(3)));
@@ -413,8 +421,8 @@ impl Seen {
         report.measured(&name, "autoscaler", "links up after a restart, s", &Samples(vec![seconds]));
         let (cores, megabytes, relinked_within) = match (shape.class, shape.links) {
             (FleetClass::Hpa, _) => (0.1, 300.0, 25.0),
-            (FleetClass::Kpa, FleetLinks::Plain) => (0.5, 300.0, 25.0),
-            (FleetClass::Kpa, FleetLinks::Tls) => (0.6, 450.0, 40.0),
+            (FleetClass::Kpa | FleetClass::Ahpa, FleetLinks::Plain) => (0.5, 300.0, 25.0),
+            (FleetClass::Kpa | FleetClass::Ahpa, FleetLinks::Tls) => (0.6, 450.0, 40.0),
         };
         report.goal(Goal::at_most(&format!("{name}: cores"), self.cores.median(), cores));
         report.goal(Goal::at_most(&format!("{name}: RSS in MB"), self.rss, megabytes));

@@ -25,14 +25,20 @@ pub(crate) struct SeenCaller {
 pub(crate) struct CallerMemory(Callers);
 
 impl CallerMemory {
-    /// Takes what an activator says of callers out of its word.
-    pub(crate) fn take_from(&mut self, event: &mut ControlEvent, now: Timestamp) {
+    /// Takes what an activator says of callers out of its word. Those of revisions that are not ours, such
+    /// as of one that is gone when a late word comes, are not kept: nothing would forget them.
+    pub(crate) fn take_from(
+        &mut self,
+        event: &mut ControlEvent,
+        is_ours: impl Fn(&RevisionName) -> bool,
+        now: Timestamp,
+    ) {
         let ControlEvent::ActivatorSpoke { word: ActivatorWord::Loads { loads, .. }, .. } = event else {
             return;
         };
         for load in loads {
             let callers = std::mem::take(&mut load.callers);
-            if !callers.is_empty() {
+            if !callers.is_empty() && is_ours(&load.revision) {
                 self.note(&load.revision, callers, now);
             }
         }
@@ -68,23 +74,45 @@ mod tests {
 
     use super::*;
 
+    fn name() -> RevisionName {
+        RevisionName::new("default", "service", "hello").expect("a name")
+    }
+
+    /// An activator names these callers of a second.
+    fn word_of(agents: &[&str], second: u64) -> ControlEvent {
+        let callers =
+            agents.iter().map(|&agent| Caller { user_agent: agent.into(), address: [10, 0, 0, 7].into() });
+        let load = RevisionLoad {
+            revision: name(),
+            load: Load::default(),
+            oldest_wait: Duration::ZERO,
+            callers: callers.collect(),
+        };
+        let word = ActivatorWord::Loads { second, loads: vec![load] };
+        ControlEvent::ActivatorSpoke { link: orchestration::LinkId(1), word }
+    }
+
+    #[test]
+    fn a_late_word_of_a_revision_that_is_gone_brings_no_caller_back() {
+        let mut memory = CallerMemory::default();
+        memory.take_from(&mut word_of(&["a"], 10), |_| true, Timestamp::from_secs(10));
+        memory.forget(&name());
+        let mut late = word_of(&["a"], 10);
+        memory.take_from(&mut late, |_| false, Timestamp::from_secs(11));
+        assert!(memory.callers().get(&name()).is_none());
+        let ControlEvent::ActivatorSpoke { word: ActivatorWord::Loads { loads, .. }, .. } = late else {
+            panic!("it stays a word about a second");
+        };
+        assert_eq!(loads[0].callers, [], "they leave the word all the same");
+    }
+
     #[test]
     fn callers_are_kept_the_latest_first_and_leave_the_word() {
-        let name = RevisionName::new("default", "service", "hello").expect("a name");
+        let name = name();
         let mut memory = CallerMemory::default();
         let mut hear = |agents: &[&str], second: u64| {
-            let callers = agents
-                .iter()
-                .map(|&agent| Caller { user_agent: agent.into(), address: [10, 0, 0, 7].into() });
-            let load = RevisionLoad {
-                revision: name.clone(),
-                load: Load::default(),
-                oldest_wait: Duration::ZERO,
-                callers: callers.collect(),
-            };
-            let word = ActivatorWord::Loads { second, loads: vec![load] };
-            let mut event = ControlEvent::ActivatorSpoke { link: orchestration::LinkId(1), word };
-            memory.take_from(&mut event, Timestamp::from_secs(second));
+            let mut event = word_of(agents, second);
+            memory.take_from(&mut event, |_| true, Timestamp::from_secs(second));
             let ControlEvent::ActivatorSpoke { word: ActivatorWord::Loads { loads, .. }, .. } = event else {
                 panic!("it stays a word about a second");
             };

@@ -257,7 +257,9 @@ impl EventLoop {
 
     fn tell(&mut self, mut event: ControlEvent) {
         let now = self.clock.now();
-        self.callers.take_from(&mut event, now);
+        let orchestrator = &self.orchestrator;
+        self.callers.take_from(&mut event, |revision| orchestrator.decides_about(revision), now);
+        self.note_import(&event, now);
         self.record.begin(|| RecordInput::Event(Box::new(event.clone())), now);
         // One event, then all that follows from it, before the next event: what a command says holds only for
         // the state in which it was made.

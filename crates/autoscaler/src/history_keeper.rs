@@ -6,7 +6,7 @@ use std::time::Duration;
 use orchestration::{ControlEvent, ControlSnapshot, Orchestrator};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
-use vocabulary::Timestamp;
+use vocabulary::{RevisionName, Timestamp};
 
 use crate::config::HistorySource;
 use crate::history_store::{HistoryStore, UnclaimedHistories, WrittenPart};
@@ -27,6 +27,8 @@ pub(crate) struct HistoryKeeper {
     read: UnclaimedHistories,
     write_at: Timestamp,
     writing: Option<PendingWrite>,
+    /// Revisions of which a past was told from elsewhere since the last write.
+    imported: Vec<RevisionName>,
     /// Everything that was measured before is in the store.
     written_at: Timestamp,
 }
@@ -43,12 +45,18 @@ impl HistoryKeeper {
     /// A keeper for what was read of the store.
     pub(crate) fn new(source: HistorySource, now: Timestamp) -> Self {
         let HistorySource { store, read } = source;
-        Self { store, read, write_at: now + WRITE_EVERY, writing: None, written_at: now }
+        let write_at = now + WRITE_EVERY;
+        Self { store, read, write_at, writing: None, imported: Vec::new(), written_at: now }
     }
 
     /// The event that gives the next history to its revision, which has appeared since; `None` if none has.
     pub(crate) fn next_restored(&self, orchestrator: &Orchestrator) -> Option<ControlEvent> {
         self.read.next_restored(orchestrator)
+    }
+
+    /// A past of this revision was told from elsewhere.
+    pub(crate) fn note_import(&mut self, revision: RevisionName) {
+        self.imported.push(revision);
     }
 
     /// When what was measured is to be written.
@@ -99,11 +107,15 @@ impl HistoryKeeper {
         }
     }
 
-    fn begin(&self, control: ControlSnapshot, part: WrittenPart, now: Timestamp) -> PendingWrite {
+    fn begin(&mut self, control: ControlSnapshot, part: WrittenPart, now: Timestamp) -> PendingWrite {
         let (store, second) = (self.store.clone(), wall_second());
+        let imported = std::mem::take(&mut self.imported);
         // It waits for a disk. The keeper looks at its end, also at a panic, before the next write begins and
         // before its own end.
-        let task = spawn_blocking(move || store.write(&control, part, now, second));
+        let task = spawn_blocking(move || {
+            store.write_anew(&imported);
+            store.write(&control, part, now, second)
+        });
         PendingWrite { begun_at: now, task }
     }
 }

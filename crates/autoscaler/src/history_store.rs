@@ -120,6 +120,15 @@ impl HistoryStore {
         self.0.lock().place = StorePlace::Left;
     }
 
+    /// Of these revisions everything is written next time, since a past of theirs was told from elsewhere; to
+    /// be called where a disk may be waited for.
+    pub(crate) fn write_anew(&self, revisions: &[RevisionName]) {
+        let mut state = self.0.lock();
+        for revision in revisions {
+            state.ends.remove(revision);
+        }
+    }
+
     /// Writes what is known at `now`, in the second since 1970 that runs; to be called where a disk may be
     /// waited for. Returns whether the store has it; if not, the reason was logged.
     pub(crate) fn write(

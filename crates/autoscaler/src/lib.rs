@@ -23,7 +23,9 @@ mod metrics;
 mod pages;
 mod recorder;
 mod run_record;
+mod shelf_import;
 mod shelf_keeper;
+mod shelf_write;
 mod snapshot;
 mod stat_desk;
 mod stat_server;
@@ -47,7 +49,7 @@ pub use crate::config::{AutoscalerConfig, HistorySource, RecordChoice, RecordTar
 use crate::event_loop::EventLoop;
 pub use crate::history_store::{HistoryStore, UnclaimedHistories};
 pub use crate::metrics::AutoscalerMetrics;
-pub use crate::pages::{PageServer, metrics_router, refuse_foreign};
+pub use crate::pages::{PageServer, metrics_router, only_port_forwards, refuse_foreign};
 use crate::snapshot::snapshots;
 pub use crate::stat_desk::StatDesk;
 pub use crate::stat_server::StatServer;

@@ -1,6 +1,7 @@
 //! What the autoscaler counts, for Prometheus. The values are Knative's (`kn_revision_*`) under our own
 //! names, plus links and evaluations.
 
+mod prediction_rule;
 mod revision_counters;
 mod revision_demand;
 mod revision_gauges;
@@ -80,6 +81,7 @@ impl AutoscalerMetrics {
         Self {
             autoscalers: page.group(|autoscalers, registry| {
                 revision_gauges::register(autoscalers, registry);
+                prediction_rule::register(autoscalers, registry);
                 revision_demand::register(autoscalers, registry);
                 revision_counters::register(autoscalers, registry);
             }),

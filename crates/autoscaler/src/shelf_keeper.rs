@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use orchestration::{ControlEvent, ControlSnapshot, Fence, Orchestrator};
 use platform::{HistoryShelf, ShelfFault, ShelvedDay};
-use recording::{HistoryPieces, PastHistories, StoredHistory};
+use recording::PastHistories;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
@@ -18,13 +18,16 @@ use vocabulary::{Bucket, Epoch, Ownership, Timestamp};
 
 use crate::history_store::UnclaimedHistories;
 use crate::history_write::{end_of_ended_write, end_of_write};
+use crate::shelf_import::{DAY_SECONDS, ImportedPast};
+use crate::shelf_write::{ShelfWrite, ShelfWriteOutcome, UnwrittenBucket};
 use crate::wall_second::wall_second;
 
 /// How often what was measured is written. An owner that is killed loses as much.
 const WRITE_EVERY: Duration = Duration::from_mins(10);
+/// How soon a past that was told is written: others may be told with it.
+const IMPORT_WRITTEN_WITHIN: Duration = Duration::from_secs(30);
 /// How long the end of an autoscaler waits for the platform (`STOP_MAX`).
 const LAST_WRITE_MAX: Duration = Duration::from_secs(3);
-const DAY_SECONDS: u64 = 86_400;
 /// Buckets whose past waits to be taken in.
 const READS_MAX: usize = 4;
 
@@ -37,11 +40,18 @@ pub(crate) struct ShelfKeeper {
     reads: mpsc::Receiver<BucketRead>,
     reading: mpsc::Sender<BucketRead>,
     write_at: Timestamp,
-    writing: Option<JoinHandle<()>>,
-    /// The day that was written last: its end is written once more with the next one.
-    day: Option<u64>,
+    writing: Option<PendingShelfWrite>,
+    /// Pasts that were told from elsewhere, and are not written yet.
+    imports: Vec<ImportedPast>,
     /// Why the shelf could not be read last, which is said once.
     trouble: Option<ShelfFault>,
+}
+
+/// A write that was begun.
+struct PendingShelfWrite {
+    /// The day that ran by then.
+    day: u64,
+    task: JoinHandle<ShelfWriteOutcome>,
 }
 
 /// A bucket that is ours.
@@ -49,6 +59,9 @@ pub(crate) struct ShelfKeeper {
 struct OwnedBucket {
     epoch: Epoch,
     state: BucketPast,
+    /// The first day of which the shelf may lack an end: that of the last write that succeeded, whose end is
+    /// written once more with the day after it.
+    unwritten_day: u64,
 }
 
 /// How far the past of a bucket is known.
@@ -76,7 +89,7 @@ impl ShelfKeeper {
             reading,
             write_at: now + WRITE_EVERY,
             writing: None,
-            day: None,
+            imports: Vec::new(),
             trouble: None,
         }
     }
@@ -86,7 +99,7 @@ impl ShelfKeeper {
         self.buckets.retain(|bucket, owned| ownership.epochs.get(bucket) == Some(&owned.epoch));
         for (&bucket, &epoch) in &ownership.epochs {
             if !self.buckets.contains_key(&bucket) {
-                self.ask(Fence { bucket, epoch });
+                self.ask(Fence { bucket, epoch }, today());
             }
         }
     }
@@ -136,6 +149,12 @@ impl ShelfKeeper {
         self.read.next_restored(orchestrator)
     }
 
+    /// A past of a revision was told from elsewhere.
+    pub(crate) fn note_import(&mut self, past: ImportedPast, now: Timestamp) {
+        self.imports.push(past);
+        self.write_at = self.write_at.min(now + IMPORT_WRITTEN_WITHIN);
+    }
+
     /// When what was measured is to be written.
     pub(crate) fn write_at(&self) -> Timestamp {
         self.write_at
@@ -144,25 +163,38 @@ impl ShelfKeeper {
     /// Begins to write what is measured of buckets that were read, and to read others again. A platform that
     /// is slower than ten minutes is not asked again meanwhile.
     pub(crate) fn write(&mut self, control: ControlSnapshot, now: Timestamp) {
+        self.write_on(today(), control, now);
+    }
+
+    fn write_on(&mut self, day: u64, control: ControlSnapshot, now: Timestamp) {
         self.write_at = now + WRITE_EVERY;
-        for fence in self.fences_with(BucketPast::Unreadable) {
-            self.ask(fence);
+        for (fence, unwritten_day) in self.buckets_with(BucketPast::Unreadable) {
+            self.ask(fence, unwritten_day);
         }
-        if let Some(ended) = self.writing.take_if(|writing| writing.is_finished()) {
-            end_of_ended_write(ended);
+        if let Some(PendingShelfWrite { day, task }) =
+            self.writing.take_if(|writing| writing.task.is_finished())
+        {
+            self.note_written(day, end_of_ended_write(task));
         }
         if self.writing.is_none() {
-            self.writing = Some(self.begin(control, now));
+            self.writing = Some(self.begin(day, control, now));
         }
     }
 
-    /// Writes everything a last time, while what is ours is still ours.
-    pub(crate) async fn finish(mut self, control: ControlSnapshot, now: Timestamp) {
-        let (former, last) = (self.writing.take(), self.begin(control, now));
+    /// Writes everything a last time, while what is ours is still ours: after the write that runs, which
+    /// knows less and would else take its place.
+    pub(crate) async fn finish(self, control: ControlSnapshot, now: Timestamp) {
+        self.finish_on(today(), control, now).await;
+    }
+
+    async fn finish_on(mut self, day: u64, control: ControlSnapshot, now: Timestamp) {
         let all_written = async {
-            for writing in former.into_iter().chain([last]) {
-                end_of_write(writing).await;
+            if let Some(PendingShelfWrite { day, task }) = self.writing.take() {
+                let written = end_of_write(task).await;
+                self.note_written(day, written);
             }
+            let last = self.begin(day, control, now);
+            end_of_write(last.task).await;
         };
         if timeout(LAST_WRITE_MAX, all_written).await.is_err() {
             tracing::warn!(
@@ -171,14 +203,18 @@ impl ShelfKeeper {
         }
     }
 
-    /// The buckets of ours whose past is in this state.
-    fn fences_with(&self, state: BucketPast) -> Vec<Fence> {
+    /// The buckets of ours whose past is in this state, with the first day of each that is to be written.
+    fn buckets_with(&self, state: BucketPast) -> Vec<(Fence, u64)> {
         let buckets = self.buckets.iter().filter(|(_, owned)| owned.state == state);
-        buckets.map(|(&bucket, owned)| Fence { bucket, epoch: owned.epoch }).collect()
+        let fence = |(&bucket, owned): (&Bucket, &OwnedBucket)| {
+            (Fence { bucket, epoch: owned.epoch }, owned.unwritten_day)
+        };
+        buckets.map(fence).collect()
     }
 
-    fn ask(&mut self, fence: Fence) {
-        self.buckets.insert(fence.bucket, OwnedBucket { epoch: fence.epoch, state: BucketPast::Asked });
+    fn ask(&mut self, fence: Fence, unwritten_day: u64) {
+        let asked = OwnedBucket { epoch: fence.epoch, state: BucketPast::Asked, unwritten_day };
+        self.buckets.insert(fence.bucket, asked);
         let (from, reading) = (Arc::clone(&self.shelf), self.reading.clone());
         // Its end is an answer. After a panic in it none comes, and the bucket is never written.
         tokio::spawn(async move {
@@ -191,71 +227,32 @@ impl ShelfKeeper {
         });
     }
 
-    fn begin(&mut self, control: ControlSnapshot, now: Timestamp) -> JoinHandle<()> {
-        let today = wall_second() / DAY_SECONDS;
-        let first = self.day.replace(today).filter(|day| *day + 1 == today).unwrap_or(today);
-        let (to, fences) = (Arc::clone(&self.shelf), self.fences_with(BucketPast::Known));
+    fn begin(&mut self, day: u64, control: ControlSnapshot, now: Timestamp) -> PendingShelfWrite {
+        let known = self.buckets_with(BucketPast::Known).into_iter();
+        let buckets = known.map(|(fence, since)| UnwrittenBucket { fence, since }).collect();
+        let imports = std::mem::take(&mut self.imports);
+        let (to, write) = (Arc::clone(&self.shelf), ShelfWrite { control, now, day, buckets, imports });
         // The keeper waits for its end, or finds that it has come, by a panic too, before the next one
         // begins.
-        tokio::spawn(async move {
-            for day in first..=today {
-                write_day(&to, &fences, DayWrite { control: control.clone(), now, day }).await;
-            }
-        })
+        PendingShelfWrite { day, task: tokio::spawn(async move { write.carry_out(&to).await }) }
     }
-}
 
-/// What is known at `now`, of this day and what came after.
-#[derive(Clone)]
-struct DayWrite {
-    control: ControlSnapshot,
-    now: Timestamp,
-    day: u64,
-}
-
-async fn write_day(shelf: &Arc<dyn HistoryShelf>, fences: &[Fence], write: DayWrite) {
-    let (bytes_max, day) = (shelf.piece_bytes_max(), write.day);
-    // Its end is waited for here, and its panic goes on here.
-    let packed = spawn_blocking(move || write.packed(bytes_max)).await;
-    let mut packed = match packed {
-        Ok(packed) => packed,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_stopped) => return,
-    };
-    for fence in fences {
-        let Some(pieces) = packed.remove(&fence.bucket) else { continue };
-        for revision in &pieces.too_large {
-            tracing::warn!(%revision, "its history of a day is too large for the platform's store, and is kept in memory");
-        }
-        let day = ShelvedDay { day, pieces: pieces.pieces };
-        match shelf.write(*fence, day).await {
-            // The next owner writes it; a right that is missing was told of when nothing could be read.
-            Ok(()) | Err(ShelfFault::NotOwner | ShelfFault::Forbidden(_)) => {}
-            Err(error @ (ShelfFault::Full { .. } | ShelfFault::Failed(_))) => {
-                tracing::warn!(bucket = fence.bucket.0, %error, "histories are kept in memory alone, and another owner would begin without them; it is tried again in ten minutes");
+    /// A write of this day has ended: of some buckets the shelf has all days up to it. After a bug of ebb it
+    /// has none.
+    fn note_written(&mut self, day: u64, written: Option<ShelfWriteOutcome>) {
+        let Some(ShelfWriteOutcome { fences, imports_left }) = written else { return };
+        self.imports.extend(imports_left);
+        for Fence { bucket, epoch } in fences {
+            if let Some(owned) = self.buckets.get_mut(&bucket).filter(|owned| owned.epoch == epoch) {
+                owned.unwritten_day = day;
             }
         }
     }
 }
 
-impl DayWrite {
-    /// The histories of each bucket since the beginning of the day.
-    fn packed(&self, bytes_max: usize) -> BTreeMap<Bucket, HistoryPieces> {
-        let mut of_buckets = BTreeMap::<Bucket, Vec<StoredHistory>>::new();
-        let since = self.day.saturating_mul(DAY_SECONDS);
-        for (revision, record) in self.control.history_records_since(self.now, |_| Some(since)) {
-            let fence = self.control.view(revision, self.now).and_then(|view| view.fence());
-            if let Some(fence) = fence {
-                let part = StoredHistory { revision: revision.clone(), record };
-                of_buckets.entry(fence.bucket).or_default().push(part);
-            }
-        }
-        let packed = of_buckets.into_iter().filter_map(|(bucket, histories)| {
-            // It was made a moment ago: numbers and bytes can be written.
-            Some((bucket, HistoryPieces::of(&histories, bytes_max).ok()?))
-        });
-        packed.collect()
-    }
+/// The day that runs, counted since that of 1970.
+fn today() -> u64 {
+    wall_second() / DAY_SECONDS
 }
 
 /// What the days of a bucket come to. Reading them may take a second, which no other task waits for.
@@ -274,3 +271,6 @@ async fn histories_of(bucket: Bucket, days: Vec<ShelvedDay>) -> Result<PastHisto
     // A panic in it is a past that cannot be read.
     reading.await.map_err(|error| ShelfFault::Failed(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,11 +10,14 @@ use std::sync::Arc;
 use link::StatReport;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use vocabulary::{Load, ReplicaName, RevisionName};
+use vocabulary::{Load, ReplicaName, RevisionName, shown};
 
 /// Words of one activator that wait for its task, as in Knative. When that is full, its connection is not
 /// read.
 const WORDS_MAX: usize = 1_000;
+/// Names that one connection may bring: an activator has one, and another pod's name may come after it.
+/// What comes under further names is dropped.
+const REPORTERS_MAX: usize = 8;
 
 /// What became known of one activator.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +68,10 @@ impl StatDesk {
             loads.push((report.revision, report.load));
         }
         for (name, loads) in by_reporter {
+            if known.len() >= REPORTERS_MAX && !known.contains(&name) {
+                tracing::debug!(reporter = shown(name.as_str()), "a connection brings too many names");
+                continue;
+            }
             let is_new = known.insert(name.clone());
             let listener = {
                 let mut places = self.0.lock();
@@ -144,5 +151,21 @@ mod tests {
         let mut words = desk.listen(&ReplicaName::new("a"));
         assert_eq!(words.recv().await, Some(StatWord::Connected));
         assert!(desk.listen(&ReplicaName::new("b")).try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_connection_brings_no_more_names_than_one_may() {
+        let (desk, mut known) = (StatDesk::default(), BTreeSet::new());
+        for number in 0..100 {
+            desk.take(vec![report(&format!("stranger-{number}"), 1.0)], &mut known).await;
+        }
+        assert_eq!((known.len(), desk.0.lock().len()), (REPORTERS_MAX, REPORTERS_MAX));
+        let mut words = desk.listen(&ReplicaName::new("stranger-0"));
+        desk.take(vec![report("stranger-0", 1.0)], &mut known).await;
+        assert_eq!(words.recv().await, Some(StatWord::Connected));
+        assert!(is_said(words.recv().await), "names that came before are heard");
+        desk.left(known);
+        assert_eq!(words.recv().await, Some(StatWord::Left));
+        assert_eq!(desk.0.lock().len(), 1, "the end of the connection is the end of its names");
     }
 }

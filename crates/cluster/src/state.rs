@@ -122,6 +122,8 @@ pub struct ClusterState {
     drained: DrainedPods,
     /// The buckets of ours about whose objects people were told everything, and since which epoch.
     notified_epochs: BTreeMap<Bucket, Epoch>,
+    /// Revisions whose people were told that histories are not kept as they should be.
+    without_histories: BTreeSet<RevisionName>,
     /// The buckets that this autoscaler owns, so that routes are ordered here, and since which epoch.
     owned_epochs: BTreeMap<Bucket, Epoch>,
     /// The orders of routes of Knative's revisions that are not in force yet.
@@ -157,6 +159,7 @@ impl ClusterState {
             events: EventBook::new(salt),
             drained: DrainedPods::default(),
             notified_epochs: BTreeMap::new(),
+            without_histories: BTreeSet::new(),
             owned_epochs: BTreeMap::new(),
             revision_routes: BTreeMap::new(),
             gives_ports,
@@ -186,7 +189,7 @@ impl ClusterState {
             ClusterEvent::OrderReplaced(seat, order) => {
                 self.order_ended((seat, order), OrderOutcome::Superseded);
             }
-            ClusterEvent::HistoriesKept(kept) => self.index.put_histories(kept.err()),
+            ClusterEvent::HistoriesKept(kept) => self.note_histories(kept.err(), moment.axis),
         }
     }
 

@@ -15,8 +15,9 @@ use std::time::Duration;
 use anyhow::Context;
 use autoscaler::{
     ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, PageServer, RecordChoice, StatDesk,
-    StatServer, metrics_router, page_kind, refuse_foreign,
+    StatServer, metrics_router, only_port_forwards, page_kind, refuse_foreign,
 };
+use axum::Router;
 use axum::response::IntoResponse;
 use link::{Identity, TlsDialler};
 use platform::Platform;
@@ -77,7 +78,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     );
     let guarded =
         |router| refuse_foreign(router, config.trusted.clone(), |status, why| (status, why).into_response());
-    let (api, metrics) = (guarded(autoscaler.router()), guarded(metrics_router(registry)));
+    let (api, metrics) = (guarded(api_pages(&autoscaler)), guarded(metrics_router(registry)));
     let places = PagePlaces::new(PageLimits::STANDARD, clock);
     for (address, router) in [(config.api, api), (config.metrics, metrics)] {
         let serving = PageServer::new(router).with_kinds(page_kind).serve(listen(address)?, &places)?;
@@ -98,6 +99,12 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
         tracing::warn!("the Leases could not be given up in time; they run out within 15 s");
     }
     Ok(())
+}
+
+/// The API, with the page at which a person tells of a past: that raises counts, so it takes the right to
+/// open a port-forward.
+fn api_pages(autoscaler: &Autoscaler) -> Router {
+    autoscaler.router().merge(only_port_forwards(Autoscaler::imports_of([autoscaler])))
 }
 
 /// A dialler of links that shows the autoscaler's present certificate, also after each renewal.

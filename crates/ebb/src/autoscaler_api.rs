@@ -5,9 +5,11 @@
 //! of this machine; only where nothing listens there, and a kubeconfig is known, it is that of the
 //! kubeconfig's cluster, with a note that says so.
 
-use autoscaler::api_types::{LedgerList, LedgerRange, OwnersAnswer, RevisionList};
+use anyhow::Context as _;
+use autoscaler::api_types::{LedgerList, LedgerRange, OwnerView, OwnersAnswer, RevisionList};
 use bytes::Bytes;
 use http::Method;
+use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
@@ -77,6 +79,24 @@ impl AutoscalerApi {
         match self {
             Self::At(api) => api.get(path).await,
             Self::Of(view) => view.cluster.get(path).await,
+        }
+    }
+
+    /// `PUT path` with this JSON, read as JSON. Of a cluster the owner of what the path is about is asked.
+    pub(crate) async fn put<Answer: DeserializeOwned>(
+        &self,
+        owner: Option<&OwnerView>,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<Answer> {
+        match self {
+            Self::At(api) => api.put(path, body).await,
+            Self::Of(view) => {
+                let owner = owner.with_context(|| {
+                    format!("no autoscaler decides about {path} at the moment; try again in some seconds")
+                })?;
+                view.cluster.put_to(&owner.name, path, body).await
+            }
         }
     }
 

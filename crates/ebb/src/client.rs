@@ -183,15 +183,15 @@ enum TokenSearch {
 }
 
 /// One request to an API.
-struct UpQuestion<'a> {
-    method: Method,
-    path: &'a str,
+pub(crate) struct UpQuestion<'a> {
+    pub(crate) method: Method,
+    pub(crate) path: &'a str,
     /// The JSON to be sent, or nothing.
-    body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl<'a> UpQuestion<'a> {
-    fn without_body(method: Method, path: &'a str) -> Self {
+    pub(crate) fn without_body(method: Method, path: &'a str) -> Self {
         Self { method, path, body: Bytes::new() }
     }
 }
@@ -267,9 +267,8 @@ pub(crate) async fn page(address: &str, path: &str) -> anyhow::Result<Bytes> {
 pub(crate) async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     host: &str,
-    (method, path): (Method, &str),
+    question: UpQuestion<'_>,
 ) -> anyhow::Result<Incoming> {
-    let question = UpQuestion::without_body(method, path);
     success(ApiConnection::over(stream, host).await?.send(question, None).await?).await
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use autoscaler::api_types::{ForecastHourView, ForecastView, PredictionView};
 use vocabulary::format_duration;
 
+use self::transfer::CPU;
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{ForecastOptions, OutputFormat};
 use crate::get::choose;
@@ -104,7 +105,11 @@ fn hours(forecast: &ForecastView) -> String {
     let Some(greatest) = forecast.hours.iter().filter_map(|hour| hour.high).reduce(f64::max) else {
         return "  next 24h   too few days are known\n".to_owned();
     };
-    let unit = if forecast.metric == "rps" { "REQUESTS/S" } else { "IN FLIGHT" };
+    let unit = match forecast.metric.as_str() {
+        "rps" => "REQUESTS/S",
+        CPU => "CORES",
+        _ => "IN FLIGHT",
+    };
     let mut table = output::table(&["FROM", "USUAL", "HIGH", "PODS", unit]);
     for ForecastHourView { local_time, usual, high, pods, .. } in &forecast.hours {
         let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
@@ -186,6 +191,12 @@ mod tests {
         ] {
             assert!(shown.contains(expected), "{expected:?} is missing in\n{shown}");
         }
+    }
+
+    #[test]
+    fn a_forecast_of_processors_counts_cores() {
+        let shown = text(&ForecastView { metric: CPU.to_owned(), ..forecast() });
+        assert!(shown.contains("FROM   USUAL  HIGH  PODS  CORES\n"), "{shown}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use orchestration::Fence;
+use parking_lot::Mutex;
 use platform::{HistoryShelf, ShelfFault, ShelfFuture, ShelvedDay};
 use vocabulary::Bucket;
 
@@ -40,6 +41,8 @@ pub(crate) struct ConfigMapShelf {
     requests: Requests,
     /// Where people are told of trouble.
     inbox: Arc<ClusterInbox>,
+    /// Why the histories of a bucket could not be read or written last, and what follows.
+    troubles: Mutex<BTreeMap<Bucket, String>>,
 }
 
 impl std::fmt::Debug for ConfigMapShelf {
@@ -54,30 +57,47 @@ impl HistoryShelf for ConfigMapShelf {
     }
 
     fn read(&self, bucket: Bucket) -> ShelfFuture<'_, Vec<ShelvedDay>> {
-        Box::pin(async move { self.told(self.days_of(bucket).await) })
+        Box::pin(async move {
+            let unread = "they cannot be read, so class kpa alone decides where prediction reads them";
+            self.told(bucket, unread, self.days_of(bucket).await)
+        })
     }
 
     fn write(&self, fence: Fence, day: ShelvedDay) -> ShelfFuture<'_, ()> {
-        Box::pin(async move { self.told(self.put(fence, day).await) })
+        Box::pin(async move {
+            let unwritten = "what is measured is in memory alone, and another owner begins without it";
+            self.told(fence.bucket, unwritten, self.put(fence, day).await)
+        })
     }
 }
 
 impl ConfigMapShelf {
     pub(crate) fn new(requests: Requests, inbox: Arc<ClusterInbox>) -> Self {
-        Self { requests, inbox }
+        Self { requests, inbox, troubles: Mutex::default() }
     }
 
-    /// Tells people whether histories are kept. That another autoscaler owns the bucket is no trouble, and
-    /// where the API server forbids ebb to keep histories, none were promised.
-    fn told<Answer>(&self, answer: Result<Answer, ShelfFault>) -> Result<Answer, ShelfFault> {
-        let kept = match &answer {
-            Ok(_) => Some(Ok(())),
-            Err(fault @ (ShelfFault::Full { .. } | ShelfFault::Failed(_))) => Some(Err(fault.to_string())),
-            Err(ShelfFault::NotOwner | ShelfFault::Forbidden(_)) => None,
+    /// Tells people whether the histories of all buckets are kept, and what follows if they are not. That
+    /// another autoscaler owns the bucket is no trouble, and where the API server forbids ebb to keep
+    /// histories, none were promised.
+    fn told<Answer>(
+        &self,
+        bucket: Bucket,
+        consequence: &str,
+        answer: Result<Answer, ShelfFault>,
+    ) -> Result<Answer, ShelfFault> {
+        let trouble = match &answer {
+            Err(fault @ (ShelfFault::Full { .. } | ShelfFault::Failed(_))) => {
+                Some(format!("{fault}; {consequence}"))
+            }
+            Ok(_) | Err(ShelfFault::NotOwner | ShelfFault::Forbidden(_)) => None,
         };
-        if kept.is_some() {
-            self.inbox.update(|contents| contents.histories = kept);
-        }
+        let mut troubles = self.troubles.lock();
+        match trouble {
+            Some(trouble) => troubles.insert(bucket, trouble),
+            None => troubles.remove(&bucket),
+        };
+        let kept = troubles.first_key_value().map_or(Ok(()), |(_, trouble)| Err(trouble.clone()));
+        self.inbox.update(|contents| contents.histories = Some(kept));
         answer
     }
 

@@ -12,6 +12,7 @@ mod annotations;
 mod class;
 mod cluster;
 mod count_schedule;
+mod demand;
 mod duration_ranges;
 mod hourly_price;
 pub mod hpa;
@@ -46,6 +47,7 @@ pub use annotations::{
 pub use class::Class;
 pub use cluster::{ClusterConfig, is_unknown_config_key};
 pub use count_schedule::{check_schedule_bounds, read_count_schedule};
+pub use demand::{DemandMetric, PodDemand};
 pub use duration_ranges::duration_range;
 pub use hourly_price::{Currency, HourlyPrice};
 pub use installed_knative::{

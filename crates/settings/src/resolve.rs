@@ -9,6 +9,7 @@ use vocabulary::{Percentage, PodCount, PredictionSwitch};
 
 use super::class::Class;
 use super::cluster::ClusterConfig;
+use super::demand::is_cpu;
 use super::metric::Metric;
 use super::revision_settings::RevisionSettings;
 use super::spec::{PredictionSettings, ScalingSpec, TARGET_MIN};
@@ -170,7 +171,10 @@ fn hpa_spec(base: ScalingSpec, hpa: HpaScaling) -> ScalingSpec {
             schedule: bounded.schedule,
             ..own
         },
-        None => ScalingSpec { surge_evaluation: false, prediction: None, ..bounded },
+        None => {
+            let prediction = bounded.prediction.filter(|_| document.metrics.iter().any(is_cpu));
+            ScalingSpec { surge_evaluation: false, prediction, ..bounded }
+        }
     };
     ScalingSpec { hpa: Some(Arc::new(hpa)), ..spec }
 }

@@ -7,6 +7,7 @@ use scaling::{Collector, Decider, Observation};
 use settings::{Aggregation, ScalingSpec};
 use vocabulary::{BootId, Concurrency, Load, PodCount, PodId, Reporter, RequestRate, Sample, Timestamp};
 
+use super::minutes::Minutes;
 use super::passes::Passes;
 use super::ticks::{State, Ticks};
 
@@ -23,6 +24,8 @@ pub(crate) enum Work {
     Tick { state: State },
     /// One pass of class hpa with four metrics over this many pods, in which nothing changes.
     Pass { pods: u32 },
+    /// A minute of a forecast: 21 rules are played against what came, and the next minute has a floor.
+    ForecastMinute,
 }
 
 /// How long everything has been measured before the first repetition.
@@ -32,7 +35,7 @@ const PODS: u32 = 10;
 const LOAD: f64 = 65.0;
 
 impl Work {
-    pub(crate) fn all() -> [Self; 8] {
+    pub(crate) fn all() -> [Self; 9] {
         [
             Self::Report { revisions: 1 },
             Self::Report { revisions: 10_000 },
@@ -42,6 +45,7 @@ impl Work {
             Self::Tick { state: State::AtZero },
             Self::Pass { pods: 10 },
             Self::Pass { pods: 1_000 },
+            Self::ForecastMinute,
         ]
     }
 
@@ -55,6 +59,7 @@ impl Work {
             Self::Tick { state: State::AtZero } => "two heartbeats and a tick, at zero",
             Self::Pass { pods: ..=10 } => "pass of class hpa, 4 metrics, 10 pods",
             Self::Pass { .. } => "pass of class hpa, 4 metrics, 1,000 pods",
+            Self::ForecastMinute => "minute of a forecast",
         }
     }
 
@@ -62,7 +67,7 @@ impl Work {
     pub(crate) fn reduced(self) -> Self {
         match self {
             Self::Report { revisions } => Self::Report { revisions: revisions.min(50) },
-            Self::Decision { .. } | Self::Tick { .. } | Self::Pass { .. } => self,
+            Self::Decision { .. } | Self::Tick { .. } | Self::Pass { .. } | Self::ForecastMinute => self,
         }
     }
 
@@ -71,6 +76,7 @@ impl Work {
         match self {
             Self::Report { .. } | Self::Decision { .. } | Self::Tick { .. } => 1,
             Self::Pass { pods } => pods.max(10) / 10,
+            Self::ForecastMinute => 20,
         }
     }
 
@@ -84,6 +90,7 @@ impl Work {
             Self::Decision { aggregation } => Bench::Decision(Box::new(Decisions::of(aggregation))),
             Self::Tick { state } => Bench::Tick(Box::new(Ticks::of(state))),
             Self::Pass { pods } => Bench::Pass(Box::new(Passes::over(pods))),
+            Self::ForecastMinute => Bench::ForecastMinute(Box::new(Minutes::new())),
         }
     }
 }
@@ -94,6 +101,7 @@ pub(crate) enum Bench {
     Decision(Box<Decisions>),
     Tick(Box<Ticks>),
     Pass(Box<Passes>),
+    ForecastMinute(Box<Minutes>),
 }
 
 impl Bench {
@@ -103,6 +111,7 @@ impl Bench {
             Self::Decision(decisions) => decisions.once(),
             Self::Tick(ticks) => ticks.once(),
             Self::Pass(passes) => passes.once(),
+            Self::ForecastMinute(minutes) => minutes.once(),
         }
     }
 }

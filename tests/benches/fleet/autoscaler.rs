@@ -11,7 +11,7 @@ use std::thread;
 use anyhow::{Context, bail};
 use autoscaler::{
     ActivatorChoice, Autoscaler, AutoscalerConfig, AutoscalerMetrics, HistorySource, HistoryStore,
-    RecordChoice, RecordTarget, StatDesk, UnclaimedHistories,
+    RecordChoice, RecordTarget, StatDesk,
 };
 use axum::routing::get;
 use link::{Dial, TcpDialler, TlsDialler};
@@ -34,7 +34,7 @@ use vocabulary::{
     ReplicaName, RequestTimeouts,
 };
 
-use crate::fleet::histories::HistoryFolder;
+use crate::fleet::histories::{HistoryFolder, known_before};
 use crate::fleet::recorded::RecordFolder;
 use crate::fleet::shape::{FleetClass, FleetLinks, Shape};
 use crate::fleet::trust::TrustFolder;
@@ -161,7 +161,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     println!("{}", serde_json::json!({ "api": listener.local_addr()?.port() }));
     let (sender, events) = mpsc::channel(1024);
     let wanted = PodCount::new(settings.shape.pods_each);
-    let unclaimed = UnclaimedHistories::default();
+    let unclaimed = known_before(settings.shape);
     let facts = Arc::new(Facts { events: Mutex::new(Some(events)), wanted, changes: Arc::default() });
     let config = AutoscalerConfig {
         name: ReplicaName::new("autoscaler"),
@@ -223,13 +223,13 @@ fn start_on_own_thread(config: AutoscalerConfig, platform: Arc<Facts>) -> anyhow
 
 async fn tell(settings: &Settings, events: &mpsc::Sender<PlatformFact>) -> anyhow::Result<()> {
     let cluster = Arc::new(ClusterConfig::default());
-    let annotations = [("target", "10"), ("min-scale", "1")]
+    let annotations = [("target", "10"), ("min-scale", "1"), ("class", settings.shape.class.name())]
         .map(|(key, value)| (format!("autoscaling.knative.dev/{key}"), value.to_owned()));
     let annotations: BTreeMap<String, String> = annotations.into_iter().collect();
     let checked = RevisionSettings::read(&annotations, &cluster, None);
     let of_class_kpa = checked.map_err(|problems| anyhow::anyhow!("{problems:?}"))?.value;
     let settings_of_revision = match settings.shape.class {
-        FleetClass::Kpa => of_class_kpa,
+        FleetClass::Kpa | FleetClass::Ahpa => of_class_kpa,
         FleetClass::Hpa => settings_of_class_hpa(),
     };
     let ownership = Ownership::of_everything(Epoch(settings.epoch));

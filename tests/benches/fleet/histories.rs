@@ -8,21 +8,26 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context;
 use autoscaler::UnclaimedHistories;
+use forecasting::{DemandMinutes, MinuteDemand};
 use runtime::wall_time;
-use scaling::{Event, HistoryRecord, Multiscaler, PodFact, PodPhase, RevisionHistory, RevisionOrigin};
-use settings::ScalingSpec;
+use scaling::{
+    DemandDays, Event, HistoryRecord, Multiscaler, PodFact, PodPhase, RevisionHistory, RevisionOrigin,
+};
+use settings::{DemandMetric, ScalingSpec};
 use tests::bench::process::Memory;
 use tests::bench::{Goal, Report, Samples, Table};
 use vocabulary::{
     BootId, Concurrency, Load, PodCount, PodId, Reporter, RequestRate, RevisionId, Sample, Timestamp,
 };
 
-use crate::fleet::shape::Shape;
+use crate::fleet::shape::{BUSY, FleetClass, Shape};
 
 /// A history with all that is kept: 35 days of hours, 26 hours of minutes and 15 minutes of seconds.
 const FULL: LivedPast = LivedPast { file: "full-history.json", hours: 35 * 24 };
 /// One hour of traffic, which has just ended.
 const BUSY_HOUR: LivedPast = LivedPast { file: "busy-hour.json", hours: 1 };
+/// Fifteen days, as many as prediction reads.
+const DEMAND_MINUTES: u64 = 15 * 24 * 60;
 /// How often the number of pods changes.
 const PODS_CHANGE_EVERY: u64 = 1800;
 
@@ -34,6 +39,25 @@ const REPORTER: Reporter = Reporter::Pod(PodId(0));
 struct LivedPast {
     file: &'static str,
     hours: u64,
+}
+
+/// The past that revisions of this class have from the start: of class ahpa fifteen days of demand, each its
+/// own, so that no two share memory; else none. The demand is steady, so that no rule asks for pods.
+pub(crate) fn known_before(shape: Shape) -> UnclaimedHistories {
+    let mut known = UnclaimedHistories::default();
+    if shape.class != FleetClass::Ahpa {
+        return known;
+    }
+    let second = wall_time().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let mut minutes = DemandMinutes::beginning_at((second / 60).saturating_sub(DEMAND_MINUTES));
+    while minutes.next_minute() < second / 60 {
+        minutes.push(Some(MinuteDemand { mean: BUSY, maximum: BUSY }));
+    }
+    known.extend((0..shape.revisions).map(|index| {
+        let demand = DemandDays::of(DemandMetric::Concurrency, &minutes);
+        (Shape::revision(index), RevisionHistory::of_demand(second, demand))
+    }));
+    known
 }
 
 /// The folder in which the records lie.

@@ -10,7 +10,7 @@ use vocabulary::{Concurrency, Load, MilliValue, PodName, RequestRate, ResourceUs
 
 /// The load of a busy pod wobbles around this: of 7 that are aimed at, so that as many pods are needed as
 /// there are.
-const BUSY: f64 = 6.5;
+pub(crate) const BUSY: f64 = 6.5;
 
 /// The size and the traffic of a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +39,24 @@ pub(crate) enum FleetClass {
     Kpa,
     /// By requests and by what pods use, which they then say every second.
     Hpa,
+    /// Class kpa with prediction, which knows fifteen days of each revision.
+    Ahpa,
+}
+
+impl FleetClass {
+    /// The class that revisions name whose settings are annotations.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Kpa | Self::Hpa => "kpa.autoscaling.knative.dev",
+            Self::Ahpa => "ahpa.autoscaling.knative.dev",
+        }
+    }
 }
 
 /// Follows a shape of class hpa.
 const HPA_SUFFIX: &str = ", class hpa";
+/// Follows a shape of class ahpa.
+const AHPA_SUFFIX: &str = ", class ahpa";
 /// Follows a shape whose links are TLS.
 const TLS_SUFFIX: &str = ", over TLS";
 
@@ -67,7 +81,7 @@ impl Shape {
     /// What the app of a pod used: 60 % of what is aimed at.
     pub(crate) fn usage(self) -> Option<ResourceUsage> {
         match self.class {
-            FleetClass::Kpa => None,
+            FleetClass::Kpa | FleetClass::Ahpa => None,
             FleetClass::Hpa => Some(ResourceUsage {
                 cpu: MilliValue::new(48),
                 memory: MilliValue::new(20_000_000_000),
@@ -110,6 +124,7 @@ impl fmt::Display for Shape {
             match self.class {
                 FleetClass::Kpa => "",
                 FleetClass::Hpa => HPA_SUFFIX,
+                FleetClass::Ahpa => AHPA_SUFFIX,
             },
             match self.links {
                 FleetLinks::Plain => "",
@@ -125,7 +140,9 @@ impl FromStr for Shape {
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let words: Vec<&str> = text.split([' ', ',']).collect();
         let number = |index: usize| words.get(index)?.parse().ok();
-        let class = if text.contains(HPA_SUFFIX) { FleetClass::Hpa } else { FleetClass::Kpa };
+        let named = [(HPA_SUFFIX, FleetClass::Hpa), (AHPA_SUFFIX, FleetClass::Ahpa)];
+        let class = named.into_iter().find(|(suffix, _)| text.contains(suffix));
+        let class = class.map_or(FleetClass::Kpa, |(_, class)| class);
         let links = if text.ends_with(TLS_SUFFIX) { FleetLinks::Tls } else { FleetLinks::Plain };
         let shape = || {
             Some(Self { revisions: number(0)?, pods_each: number(3)?, busy_each: number(8)?, class, links })

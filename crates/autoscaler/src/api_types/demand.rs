@@ -15,7 +15,7 @@ pub struct DemandView {
     /// Which autoscaler decides about it; a client that tells of demand leaves it out.
     #[serde(default)]
     pub owner: Option<OwnerView>,
-    /// What is counted: `concurrency` or `rps`.
+    /// What is counted: `concurrency`, `rps`, or `cpu` (cores in use).
     pub metric: String,
     /// How many milliseconds ago the first of the minutes began.
     pub first_ms_ago: u64,

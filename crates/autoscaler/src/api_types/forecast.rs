@@ -16,7 +16,7 @@ pub struct ForecastView {
     pub owner: Option<OwnerView>,
     /// Whether prediction acts: `auto`, `observe` or `off`.
     pub mode: String,
-    /// What is counted: `concurrency` or `rps`.
+    /// What is counted: `concurrency`, `rps`, or `cpu` (cores in use).
     pub metric: String,
     /// The load per pod aimed at.
     pub target_per_pod: f64,

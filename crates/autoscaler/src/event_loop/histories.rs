@@ -1,11 +1,14 @@
 //! Histories in the turns of the loop: from a store, or from the platform's shelf, to revisions that appear,
 //! and back.
 
+use std::sync::Arc;
+
 use orchestration::ControlEvent;
 use vocabulary::Timestamp;
 
 use super::EventLoop;
 use crate::history_keeper::HistoryKeeper;
+use crate::shelf_import::ImportedPast;
 use crate::shelf_keeper::ShelfKeeper;
 
 impl EventLoop {
@@ -20,6 +23,18 @@ impl EventLoop {
         let orchestrator = &self.orchestrator;
         let kept = self.keeper.as_ref().and_then(|keeper| keeper.next_restored(orchestrator));
         kept.or_else(|| self.shelf.as_ref()?.next_restored(orchestrator))
+    }
+
+    /// A past that was told from elsewhere is kept, too, though it is older than what was written last.
+    pub(super) fn note_import(&mut self, event: &ControlEvent, now: Timestamp) {
+        let ControlEvent::DemandImported { revision, demand } = event else { return };
+        if let Some(keeper) = &mut self.keeper {
+            keeper.note_import(revision.clone());
+        }
+        if let Some(shelf) = &mut self.shelf {
+            let past = ImportedPast { revision: revision.clone(), demand: Arc::clone(demand) };
+            shelf.note_import(past, now);
+        }
     }
 
     /// When what was measured is to be written, if it is.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use forecasting::{DemandMinutes, MinuteDemand};
 use orchestration::{ControlEvent, ControlSnapshot, RevisionView};
 use scaling::DemandDays;
-use settings::{ClusterConfig, Metric};
+use settings::{ClusterConfig, DemandMetric};
 use tokio::sync::{Semaphore, mpsc};
 use vocabulary::{RevisionName, Timestamp};
 
@@ -54,7 +54,7 @@ enum PastInquiry {
 #[derive(Clone, Debug)]
 struct PastQuestion {
     revision: RevisionName,
-    metric: Metric,
+    metric: DemandMetric,
     until: u64,
 }
 
@@ -147,7 +147,7 @@ fn question_about(view: &RevisionView<'_>) -> Option<PastQuestion> {
     let is_known = days.first_minute().is_some_and(|first| first + MINUTES_KNOWN <= second / MINUTE);
     (!is_known).then(|| PastQuestion {
         revision: view.facts().name.clone(),
-        metric: spec.metric,
+        metric: spec.demand().metric,
         until: second,
     })
 }
@@ -206,7 +206,7 @@ mod tests {
 
     fn question() -> PastQuestion {
         let revision = RevisionName::parse("default/service/hello").expect("a name");
-        PastQuestion { revision, metric: Metric::Rps, until: NOW + 12 }
+        PastQuestion { revision, metric: DemandMetric::Rps, until: NOW + 12 }
     }
 
     /// A server that gives each question this answer, and the questions that it was asked.

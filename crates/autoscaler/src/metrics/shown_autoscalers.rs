@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use orchestration::{ControlSnapshot, DecidedState, RevisionSnapshot};
-use settings::Metric;
+use settings::DemandMetric;
 use vocabulary::{RevisionName, Timestamp};
 
 use crate::snapshot::{Snapshot, SnapshotReader};
@@ -34,7 +34,7 @@ impl ShownAutoscalers {
 pub(super) struct ShownRevision<'s> {
     pub(super) name: &'s RevisionName,
     pub(super) decided: &'s DecidedState,
-    pub(super) metric: Metric,
+    pub(super) metric: DemandMetric,
     pub(super) published_at: Timestamp,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn revisions(snapshots: &[Arc<Snapshot>]) -> impl Iterator<Item = Sho
         });
         latest.filter_map(move |(name, revision)| {
             let decided = revision.decided.as_ref()?;
-            let metric = revision.spec.metric;
+            let metric = revision.spec.demand().metric;
             Some(ShownRevision { name, decided, metric, published_at: snapshot.at })
         })
     })

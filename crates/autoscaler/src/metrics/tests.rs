@@ -13,7 +13,7 @@ use vocabulary::{ExcessBurstCapacity, PodCount, PodId, RevisionId, Routing, Shar
 use super::*;
 use crate::snapshot::{Snapshot, SnapshotWriter, snapshots};
 
-const PAGE: [&str; 32] = [
+const PAGE: [&str; 33] = [
     "runtime_tasks gauge",
     "autoscaler_wanted_pods gauge",
     "autoscaler_desired_pods gauge",
@@ -35,6 +35,7 @@ const PAGE: [&str; 32] = [
     "autoscaler_prediction_extra_pod_seconds gauge",
     "autoscaler_prediction_used_pod_seconds gauge",
     "autoscaler_prediction_late_avoided_request_seconds gauge",
+    "autoscaler_prediction_rule gauge",
     "autoscaler_revision_demand gauge",
     "autoscaler_pod_seconds counter",
     "autoscaler_cold_starts counter",
@@ -79,6 +80,7 @@ fn the_page_is_pinned() {
         "autoscaler_prediction_extra_pod_seconds{namespace=\"default\",revision=\"service/hello\"} 600.0",
         "autoscaler_prediction_used_pod_seconds{namespace=\"default\",revision=\"service/hello\"} 480.0",
         "autoscaler_prediction_late_avoided_request_seconds{namespace=\"default\",revision=\"service/hello\"} 250.0",
+        "autoscaler_prediction_rule{namespace=\"default\",revision=\"service/hello\",rule=\"none\"} 1.0",
         "autoscaler_revision_demand{namespace=\"default\",revision=\"service/hello\",metric=\"concurrency\"} 9.5",
         "autoscaler_pod_seconds_total{namespace=\"default\",revision=\"service/hello\",state=\"idle\"} 7",
         "autoscaler_cold_starts_total{namespace=\"default\",revision=\"service/hello\",cause=\"growth\"} 0",

@@ -49,7 +49,7 @@ pub(crate) fn demand(snapshot: &Snapshot, name: &RevisionName, now: Timestamp) -
         version: API_VERSION,
         name: name.clone(),
         owner: owner_view(&view, &snapshot.owner),
-        metric: word(&view.spec().metric),
+        metric: word(&view.spec().demand().metric),
         first_ms_ago,
         minutes,
     })
@@ -64,9 +64,9 @@ pub(crate) fn told_demand(
     second: u64,
 ) -> Option<Result<Arc<DemandDays>, DemandRefusal>> {
     let view = snapshot.control.view(&told.name, now)?;
-    let spec = view.spec();
-    let needed = word(&spec.metric);
-    let refusal = if spec.prediction.is_none() {
+    let metric = view.spec().demand().metric;
+    let needed = word(&metric);
+    let refusal = if view.spec().prediction.is_none() {
         Some(DemandRefusal::PredictionOff(told.name.clone()))
     } else if told.metric != needed {
         Some(DemandRefusal::OtherMetric { name: told.name.clone(), told: told.metric.clone(), needed })
@@ -79,7 +79,7 @@ pub(crate) fn told_demand(
         Some(refusal) => Err(refusal),
         None => checked_minutes(told, second),
     };
-    Some(minutes.map(|minutes| Arc::new(DemandDays::of(spec.metric, &minutes))))
+    Some(minutes.map(|minutes| Arc::new(DemandDays::of(metric, &minutes))))
 }
 
 /// The minutes that a client tells of, if each of them can have been measured by now.

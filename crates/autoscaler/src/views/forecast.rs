@@ -18,7 +18,7 @@ const HOUR_MINUTES: u64 = 60;
 /// What is expected of a revision; `None` if there is no such revision.
 pub(crate) fn forecast(snapshot: &Snapshot, name: &RevisionName, now: Timestamp) -> Option<ForecastView> {
     let view = snapshot.control.view(name, now)?;
-    let report = view.forecast();
+    let (report, demand) = (view.forecast(), view.spec().demand());
     let known = view.demand_known_since();
     let known_minutes = known.map(|[first, minute]| minute.saturating_sub(first));
     let report = report.as_ref();
@@ -27,8 +27,8 @@ pub(crate) fn forecast(snapshot: &Snapshot, name: &RevisionName, now: Timestamp)
         name: name.clone(),
         owner: owner_view(&view, &snapshot.owner),
         mode: mode(report).to_owned(),
-        metric: word(&view.spec().metric),
-        target_per_pod: view.spec().target_per_pod,
+        metric: word(&demand.metric),
+        target_per_pod: demand.target,
         known_ms: known_minutes.map(|minutes| minutes * MINUTE_MS),
         look_ahead_ms: report.map(|report| age(report.look_ahead)),
         rule_ms: report
@@ -87,7 +87,7 @@ fn remaining(needed: u64, known: u64) -> Option<String> {
 }
 
 fn hours(view: &RevisionView<'_>, report: Option<&ForecastReport>, minute: u64) -> Vec<ForecastHourView> {
-    let target = view.spec().target_per_pod;
+    let target = view.spec().demand().target;
     let hour = |hour: &OutlookHour| ForecastHourView {
         begins_in_ms: hour.minute.saturating_sub(minute) * MINUTE_MS,
         local_time: format!(

@@ -47,15 +47,13 @@ impl Index {
         self.put_config_map(OBSERVABILITY, findings.into_iter());
     }
 
-    /// Why the histories of revisions are not kept as they should be; `None` while they are.
-    pub(crate) fn put_histories(&mut self, trouble: Option<String>) {
-        let notices = trouble.map(|why| {
-            let text = format!(
-                "ConfigMaps {HISTORIES}-…: {why}; what is measured is in memory alone, and another owner begins without it"
-            );
-            Notice::new(HISTORIES_NOT_KEPT, text)
-        });
-        self.notices.put_of_config_map(HISTORIES, notices.into_iter().collect());
+    /// Why the histories of revisions are not kept as they should be, and what follows; `None` while they
+    /// are. Returns the notice that holds from now on.
+    pub(crate) fn put_histories(&mut self, trouble: Option<String>) -> Option<Notice> {
+        let text = trouble.map(|trouble| format!("ConfigMaps {HISTORIES}-…: {trouble}"));
+        let notice = text.map(|text| Notice::new(HISTORIES_NOT_KEPT, text));
+        self.notices.put_of_config_map(HISTORIES, notice.clone().into_iter().collect());
+        notice
     }
 
     fn put_config_map(&mut self, name: &'static str, messages: impl Iterator<Item = String>) {

@@ -130,6 +130,16 @@ impl Index {
         })
     }
 
+    /// The revisions for which prediction is asked, and which are decided about.
+    pub(crate) fn predicted_revisions(&self) -> Vec<RevisionName> {
+        let is_predicted = |facts: &RevisionFacts| {
+            let (limit, deadline) = (facts.container_concurrency, facts.progress_deadline);
+            facts.settings.resolve(self.workloads.cluster(), limit, deadline).prediction.is_some()
+        };
+        let all = self.workloads.iter().filter_map(|(_, workload)| self.revision_facts(workload));
+        all.filter(is_predicted).map(|facts| facts.name).collect()
+    }
+
     fn render_pods(&self, revision: RevisionName, now: Timestamp) -> PlatformFact {
         let channel = self.channel_of(&revision);
         let pods: Vec<PodFacts> =

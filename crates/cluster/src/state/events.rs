@@ -92,6 +92,22 @@ impl ClusterState {
         self.note(&about, Notice::new(FOREIGN_COUNT, text), Tone::Normal, now);
     }
 
+    /// Tells people that histories are not kept as they should be, or that they are again: as a problem, and
+    /// by an Event of each revision of ours for which prediction is asked.
+    pub(super) fn note_histories(&mut self, trouble: Option<String>, now: Timestamp) {
+        let Some(notice) = self.index.put_histories(trouble) else {
+            return self.without_histories.clear();
+        };
+        // It is tried again all the time, and revisions come meanwhile.
+        for revision in self.index.predicted_revisions() {
+            let about = Subject::Revision(revision.clone());
+            let is_ours = self.notified_epochs.contains_key(&notifying_bucket(&self.buckets, &about));
+            if is_ours && self.without_histories.insert(revision) {
+                self.note(&about, notice.clone(), Tone::Warning, now);
+            }
+        }
+    }
+
     /// Tells people of pods whose apps run on for longer than their own grace period.
     pub(super) fn report_pods_ignoring_sigterm(&mut self, now: Timestamp) {
         for (name, drained) in self.drained.take_overdue(now) {

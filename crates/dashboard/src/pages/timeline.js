@@ -20,7 +20,8 @@ const PLACE_OF_MARKS = 0.2;
 /** What the chart shows: lines over the last steps and those to come, with panic, decisions and cold starts. */
 export function chartView({ detail, series, forecast, range }) {
   const { steps: all, text } = RANGES[range];
-  const hours = (forecast?.hours || []).filter(({ high }) => high !== null && high !== undefined);
+  // Cores stand beside no requests.
+  const hours = (forecast?.metric === "cpu" ? [] : forecast?.hours || []).filter(({ high }) => high !== null && high !== undefined);
   const steps = Math.min(all, series.seconds.length);
   const from = series.seconds.length - steps;
   const ahead = hours.length > 0 ? RANGES[range].ahead : 0;

@@ -12,12 +12,13 @@ use http::Method;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
+use serde::de::DeserializeOwned;
 use vocabulary::{BUCKETS_ANNOTATION, Bucket, OWNER_LEASE, ReplicaName, owner_lease};
 
 use super::Cluster;
 use super::knative_leases::{LeaseHolders, holders};
 use crate::cli::{EBBS_SYSTEM, KNATIVES_SYSTEM};
-use crate::client;
+use crate::client::{self, UpQuestion};
 
 /// Where each autoscaler's API listens in its pod.
 const API_PORT: u16 = 8080;
@@ -81,7 +82,29 @@ impl Cluster {
         owner: &str,
         path: &str,
     ) -> anyhow::Result<Bytes> {
-        let asked = tokio::time::timeout(client::PATIENCE, self.ask(place, owner, path));
+        self.bytes_of(place, owner, UpQuestion::without_body(Method::GET, path)).await
+    }
+
+    /// `PUT path` of the autoscaler `owner` with this JSON; the answer is read as JSON.
+    pub(crate) async fn put_to<Answer: DeserializeOwned>(
+        &self,
+        owner: &str,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<Answer> {
+        let place = self.owners_place().await?;
+        let question = UpQuestion { method: Method::PUT, path, body };
+        answer_of(owner, path, &self.bytes_of(&place, owner, question).await?)
+    }
+
+    async fn bytes_of(
+        &self,
+        place: &OwnersPlace,
+        owner: &str,
+        question: UpQuestion<'_>,
+    ) -> anyhow::Result<Bytes> {
+        let path = question.path;
+        let asked = tokio::time::timeout(client::PATIENCE, self.ask(place, owner, question));
         asked.await.with_context(|| {
             format!("autoscaler {owner} did not answer {path} within {:?}", client::PATIENCE)
         })?
@@ -93,9 +116,7 @@ impl Cluster {
         owner: &str,
         path: &str,
     ) -> anyhow::Result<Answer> {
-        let body = self.bytes_from(place, owner, path).await?;
-        serde_json::from_slice(&body)
-            .with_context(|| format!("{path} of {owner} is something else than this version of ebb expects"))
+        answer_of(owner, path, &self.bytes_from(place, owner, path).await?)
     }
 
     /// The autoscalers that decide, each of which has one bucket or more.
@@ -154,7 +175,12 @@ impl Cluster {
         })
     }
 
-    async fn ask(&self, place: &OwnersPlace, pod: &str, path: &str) -> anyhow::Result<Bytes> {
+    async fn ask(
+        &self,
+        place: &OwnersPlace,
+        pod: &str,
+        question: UpQuestion<'_>,
+    ) -> anyhow::Result<Bytes> {
         let OwnersPlace { namespace, port } = place;
         let opened = self.api_in::<Pod>(namespace).portforward(pod, &[*port]).await;
         let mut forwarder = opened.with_context(|| {
@@ -166,7 +192,13 @@ impl Cluster {
         // The API refuses names that are not its own. The forwarder ends with what it forwards; it is kept
         // until then.
         let host = format!("127.0.0.1:{port}");
-        let body = client::exchange(stream, &host, (Method::GET, path)).await?;
+        let body = client::exchange(stream, &host, question).await?;
         client::whole(body).await
     }
+}
+
+/// The JSON that an autoscaler answered.
+fn answer_of<Answer: DeserializeOwned>(owner: &str, path: &str, body: &[u8]) -> anyhow::Result<Answer> {
+    serde_json::from_slice(body)
+        .with_context(|| format!("{path} of {owner} is something else than this version of ebb expects"))
 }

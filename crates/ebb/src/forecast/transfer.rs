@@ -12,6 +12,9 @@ use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::PastFileOptions;
 use crate::simulate::load_files;
 
+/// The word of the API for a demand of processors.
+pub(super) const CPU: &str = "cpu";
+
 /// The file of what is remembered of a revision.
 pub(super) async fn export(
     api: &AutoscalerApi,
@@ -19,6 +22,7 @@ pub(super) async fn export(
     options: &PastFileOptions,
 ) -> anyhow::Result<String> {
     let past: DemandView = api.get(&page_of(name)).await?;
+    counted_by_requests(&past)?;
     if past.minutes.is_empty() {
         bail!("no demand of {name} is remembered; ebb.dev/prediction: observe (or auto) begins to");
     }
@@ -32,15 +36,12 @@ pub(super) async fn import(
     options: &PastFileOptions,
     file: &str,
 ) -> anyhow::Result<u64> {
-    let AutoscalerApi::At(up) = api else {
-        bail!(
-            "a past is imported into `ebb up` only: in a cluster, any client that reaches an autoscaler could raise counts; write --api with the address of an `ebb up`"
-        );
-    };
     let known: DemandView = api.get(&page_of(name)).await?;
+    counted_by_requests(&known)?;
+    let owner = known.owner.clone();
     let told = read(file, options, known).map_err(anyhow::Error::msg)?;
     let body = serde_json::to_vec(&told).context("writing the minutes as JSON")?;
-    let taken: DemandImportView = up.put(&page_of(name), body.into()).await?;
+    let taken: DemandImportView = api.put(owner.as_ref(), &page_of(name), body.into()).await?;
     Ok(taken.minutes)
 }
 
@@ -63,6 +64,17 @@ fn read(file: &str, options: &PastFileOptions, known: DemandView) -> Result<Dema
     let first_ms_ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
     let (version, owner, minutes) = (API_VERSION, None, past.minutes);
     Ok(DemandView { version, owner, first_ms_ago, minutes, ..known })
+}
+
+/// Refuses a demand that no file of requests tells of.
+fn counted_by_requests(past: &DemandView) -> anyhow::Result<()> {
+    if past.metric == CPU {
+        bail!(
+            "the demand of {} is what its pods use of the processors (cpu), and a file tells of requests; it can be neither exported nor imported",
+            past.name
+        );
+    }
+    Ok(())
 }
 
 fn page_of(name: &RevisionName) -> String {

@@ -22,7 +22,10 @@ pub(super) struct Histories {
     store: HistoryStore,
     /// What was read when the store was opened, until the first autoscalers have it.
     read: Option<PastHistories>,
-    problems: Vec<String>,
+    /// Why nothing is kept in the folder, if so.
+    problem_of_store: Option<String>,
+    /// Which part of what was read last cannot be read, if any.
+    problem_of_read: Option<String>,
 }
 
 impl Histories {
@@ -44,14 +47,14 @@ impl Histories {
         let (store, problem) = store_in(folder.as_ref());
         let read = store.read();
         log_faults(&read);
-        let place = folder.as_deref().unwrap_or(Path::new("memory"));
-        let problems = problem.into_iter().chain(problem_of_faults(place, &read.faults)).collect();
-        Self { folder, store, read: Some(read), problems }
+        let problem_of_read = problem_of_faults(place_of(folder.as_deref()), &read.faults);
+        Self { folder, store, read: Some(read), problem_of_store: problem, problem_of_read }
     }
 
     /// The problems with the folder and with what stands in it, in one line each.
-    pub(super) fn problems(&self) -> &[String] {
-        &self.problems
+    pub(super) fn problems(&self) -> impl Iterator<Item = String> + use<> {
+        let problems = [self.problem_of_store.clone(), self.problem_of_read.clone()];
+        problems.into_iter().flatten()
     }
 
     /// What autoscalers that begin together are given. What could not be read is said.
@@ -60,6 +63,7 @@ impl Histories {
             Some(read) => read,
             None => read_again(self.store.clone()).await,
         };
+        self.problem_of_read = problem_of_faults(place_of(self.folder.as_deref()), &past.faults);
         let mut read = UnclaimedHistories::default();
         read.extend(past.histories);
         HistorySource { store: self.store.clone(), read }
@@ -74,8 +78,13 @@ impl Histories {
     pub(super) fn resume(&mut self) {
         let (store, problem) = store_in(self.folder.as_ref());
         (self.store, self.read) = (store, None);
-        self.problems = problem.into_iter().collect();
+        self.problem_of_store = problem;
     }
+}
+
+/// The place of histories, in words.
+fn place_of(folder: Option<&Path>) -> &Path {
+    folder.unwrap_or(Path::new("memory"))
 }
 
 /// Reads what the autoscalers before these ones have left.

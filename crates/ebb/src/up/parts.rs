@@ -49,6 +49,8 @@ pub(super) struct Parts {
     /// The folder in which each autoscaler has one for its record.
     record: Option<RecordTarget>,
     histories: Histories,
+    /// Why the `ebb up` before this one failed, if it did.
+    former_failure: Option<String>,
     platform: Arc<LocalPlatform>,
     activators: Arc<AnnouncedActivators>,
     /// The activators that accept requests, behind one listener.
@@ -109,7 +111,7 @@ impl Parts {
             clock,
             handover,
             app_descriptors: Some(descriptors.found),
-            standing_problems: standing_problems(former_failure, histories.problems()),
+            standing_problems: standing_problems(former_failure.as_ref(), &histories),
             certified: entrances.tls.as_ref().map(certified_hosts),
         };
         let platform = LocalPlatform::start(config, manifests.loaded).map_err(anyhow::Error::msg)?;
@@ -140,6 +142,7 @@ impl Parts {
             start_autoscaler,
             record: record_target(&options.operation.recording),
             histories,
+            former_failure,
             platform,
             activators,
             accepting,
@@ -181,16 +184,24 @@ impl Parts {
         for index in 0..self.autoscalers.len() {
             let old = self.autoscalers.remove(index);
             old.stop().await;
-            let history = self.histories.source().await;
+            let history = self.read_histories().await;
             let new = self.new_autoscaler(index, history);
             self.autoscalers.insert(index, new);
             self.api.replace(router(&self.autoscalers, &self.metrics));
         }
     }
 
+    /// Reads the past for autoscalers that begin, and says what is wrong with it.
+    async fn read_histories(&mut self) -> HistorySource {
+        let history = self.histories.source().await;
+        let problems = standing_problems(self.former_failure.as_ref(), &self.histories);
+        self.platform.set_standing_problems(problems);
+        history
+    }
+
     /// Starts this many, while there is none.
     async fn start_autoscalers(&mut self, number: usize) {
-        let history = self.histories.source().await;
+        let history = self.read_histories().await;
         for index in 0..number {
             let new = self.new_autoscaler(index, history.clone());
             self.autoscalers.push(new);
@@ -279,8 +290,8 @@ fn limits() -> Limits {
 }
 
 /// What is wrong from the start: how the former `ebb up` failed, and which histories cannot be read.
-fn standing_problems(former_failure: Option<String>, of_histories: &[String]) -> Vec<String> {
-    former_failure.into_iter().chain(of_histories.iter().cloned()).collect()
+fn standing_problems(former_failure: Option<&String>, histories: &Histories) -> Vec<String> {
+    former_failure.into_iter().cloned().chain(histories.problems()).collect()
 }
 
 fn autoscaler_name(index: usize) -> ReplicaName {

@@ -55,6 +55,45 @@ async fn an_owner_that_is_none_any_more_writes_nothing_and_a_right_that_is_missi
 }
 
 #[tokio::test]
+async fn histories_that_cannot_be_read_are_a_problem_and_an_event_where_prediction_reads_them() {
+    let mut laboratory = Laboratory::start().await;
+    for (name, prediction) in [("hello", "observe"), ("other", "off")] {
+        let mut predicted = deployment(name, 0);
+        predicted["metadata"]["annotations"] = json!({"ebb.dev/prediction": prediction});
+        laboratory.server.put(DEPLOYMENTS, predicted);
+    }
+    let known = laboratory.wait("prediction is on", |fact| {
+        let PlatformFact::RevisionChanged(facts) = fact else { return None };
+        (facts.name == revision("hello") && facts.settings.prediction.is_some()).then_some(())
+    });
+    known.await;
+    let path = "/api/v1/namespaces/ebb-system/configmaps";
+    laboratory.server.fail(path, Fault::Status(500));
+    let shelf = laboratory.platform.history_shelf().expect("a cluster keeps histories");
+    let Err(ShelfFault::Failed(why)) = shelf.read(laboratory.fence.bucket).await else {
+        panic!("the server fails");
+    };
+    assert!(why.contains(BECAUSE), "{why}");
+    let told = laboratory.event("HistoriesNotKept").await;
+    let words = format!(
+        "ConfigMaps ebb-history-…: {why}; they cannot be read, so class kpa alone decides where prediction reads them"
+    );
+    assert_eq!(told, words);
+    let about_other =
+        |event: &Value| event["reason"] == "HistoriesNotKept" && event["regarding"]["name"] == "other";
+    assert!(!laboratory.server.objects(EVENTS).iter().any(about_other), "no prediction reads its history");
+    laboratory.server.heal(path);
+    assert_eq!(shelf.read(laboratory.fence.bucket).await, Ok(Vec::new()));
+    let over = laboratory.wait("its end", |fact| {
+        let PlatformFact::ProblemsChanged { about: Subject::Configuration, problems } = fact else {
+            return None;
+        };
+        problems.is_empty().then_some(())
+    });
+    over.await;
+}
+
+#[tokio::test]
 async fn no_more_objects_are_kept_than_were_promised_which_is_a_problem() {
     let mut laboratory = Laboratory::start().await;
     let shelf = laboratory.platform.history_shelf().expect("a cluster keeps histories");

@@ -152,6 +152,11 @@ impl Supervisor {
             self.status.activators = activators;
             self.subscribers.note_topic(PlatformTopic::Activators);
         }
+        if let Some(problems) = orders.standing_problems
+            && self.status.set_standing_problems(problems)
+        {
+            self.subscribers.note_topic(PlatformTopic::Problems);
+        }
         // Told before the orders that took their place, in the order in which they were given.
         for (seat, order) in orders.desk.take_replaced() {
             self.subscribers.order_ended(seat, order, OrderOutcome::Superseded);

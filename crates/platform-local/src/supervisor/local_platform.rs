@@ -65,7 +65,8 @@ pub struct LocalConfig {
     /// How many files apps may have open (the soft limit): what `ebb` was started with, whatever it has now.
     /// `None`: as many as `ebb`.
     pub app_descriptors: Option<u64>,
-    /// Problems that are told for as long as this process runs, such as why the one before it failed.
+    /// Problems that no file mends, such as why the process before this one failed; told until others are
+    /// ([`LocalPlatform::set_standing_problems`]).
     pub standing_problems: Vec<String>,
     /// Which hosts a certificate covers; `None` where requests are taken without TLS alone.
     pub certified: Option<CertifiedHosts>,
@@ -141,6 +142,11 @@ impl LocalPlatform {
     /// Says which activators exist, for the autoscaler to find them.
     pub fn set_activators(&self, activators: Vec<ActivatorFacts>) {
         self.inbox.update(|orders| orders.activators = Some(activators));
+    }
+
+    /// Says what is wrong with this process that no file mends, in the place of what was said before.
+    pub fn set_standing_problems(&self, problems: Vec<String>) {
+        self.inbox.update(|orders| orders.standing_problems = Some(problems));
     }
 
     /// The last lines that pods printed.

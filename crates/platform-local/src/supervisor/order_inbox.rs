@@ -41,6 +41,8 @@ pub(super) struct PendingOrders {
     pub(super) renewals: BTreeSet<SeatId>,
     /// All activators, if they have changed.
     pub(super) activators: Option<Vec<ActivatorFacts>>,
+    /// All problems of this process that no file mends, if they have changed.
+    pub(super) standing_problems: Option<Vec<String>>,
     /// Orders of autoscalers; those of its seat are each autoscaler's own.
     pub(super) desk: OrderDesk<SeatId>,
     /// The answer goes to the process that wants to take everything over.

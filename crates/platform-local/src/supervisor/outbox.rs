@@ -34,6 +34,13 @@ impl PlatformStatus {
         Self { cluster, standing_problems, ..Self::default() }
     }
 
+    /// These are the problems of this process from now on; whether they are others than before.
+    pub(crate) fn set_standing_problems(&mut self, problems: Vec<String>) -> bool {
+        let is_news = self.standing_problems != problems;
+        self.standing_problems = problems;
+        is_news
+    }
+
     fn all_problems(&self) -> Vec<String> {
         self.standing_problems.iter().chain(&self.problems).chain(&self.service_problems).cloned().collect()
     }

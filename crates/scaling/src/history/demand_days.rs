@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use forecasting::{DemandMinutes, MinuteDemand, PastDemand};
-use settings::Metric;
+use settings::DemandMetric;
 use vocabulary::DemandCode;
 
 /// The minutes of a day, whose days are those of the axis.
@@ -23,9 +23,20 @@ type DayBytes = [[u8; 2]; 24 * 60];
 /// The demand of a metric by the minute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DemandDays {
-    metric: Metric,
+    metric: DemandMetric,
     bin: DemandBin,
     days: VecDeque<DemandDay>,
+    /// What processors were used in the minute that has not ended; nothing where they are no demand.
+    open_cpu: OpenCpuMinute,
+}
+
+/// The use of processors in the seconds of a minute in which it was known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct OpenCpuMinute {
+    seconds: f64,
+    /// The sum of cores, each times its seconds.
+    sum: f64,
+    maximum: f64,
 }
 
 /// How long the minutes are that are kept.
@@ -46,18 +57,27 @@ struct DemandDay {
 
 impl DemandDays {
     /// No minutes yet, of this metric and this length.
-    pub(super) fn new(metric: Metric, bin: DemandBin) -> Self {
-        Self { metric, bin, days: VecDeque::new() }
+    pub(super) fn new(metric: impl Into<DemandMetric>, bin: DemandBin) -> Self {
+        Self { metric: metric.into(), bin, days: VecDeque::new(), open_cpu: OpenCpuMinute::default() }
     }
 
     /// The demand of a metric by minutes of the wall clock, as it was measured elsewhere. Of more days than
     /// are kept the newest count.
-    pub fn of(metric: Metric, minutes: &DemandMinutes) -> Self {
+    pub fn of(metric: impl Into<DemandMetric>, minutes: &DemandMinutes) -> Self {
         let mut days = Self::new(metric, DemandBin::Minute);
         for (minute, demand) in minutes.observed() {
             days.note(minute, demand);
         }
         days
+    }
+
+    /// The same in parts of one day each, with the number of the day since that of 1970, the oldest first.
+    pub fn by_day(&self) -> impl Iterator<Item = (u64, Self)> {
+        let part = |day: &DemandDay| {
+            let days = VecDeque::from([day.clone()]);
+            (day.day, Self { days, open_cpu: OpenCpuMinute::default(), ..*self })
+        };
+        self.days.iter().map(part)
     }
 
     /// Whether the minutes are those of the wall clock, and not the seconds that tests take for minutes.
@@ -71,8 +91,26 @@ impl DemandDays {
     }
 
     /// The metric whose demand is kept.
-    pub fn metric(&self) -> Metric {
+    pub fn metric(&self) -> DemandMetric {
         self.metric
+    }
+
+    /// For so many seconds of the minute that runs all pods together used so many cores.
+    pub(super) fn note_cpu(&mut self, cores: f64, seconds: u32) {
+        if self.metric == DemandMetric::Cpu && self.is_by_minute() {
+            let seconds = f64::from(seconds);
+            self.open_cpu.seconds += seconds;
+            self.open_cpu.sum += cores * seconds;
+            self.open_cpu.maximum = self.open_cpu.maximum.max(cores);
+        }
+    }
+
+    /// This minute has ended, in which processors were used as was noted.
+    pub(super) fn end_cpu_minute(&mut self, minute: u64) {
+        let OpenCpuMinute { seconds, sum, maximum } = std::mem::take(&mut self.open_cpu);
+        if seconds > 0.0 {
+            self.note(minute, MinuteDemand { mean: sum / seconds, maximum });
+        }
     }
 
     /// Notes the demand of a minute. Of a minute that comes twice, as when a clock is put back, the greater
@@ -122,6 +160,7 @@ impl DemandDays {
         }
         merged.extend(self);
         merged.extend(other);
+        merged.open_cpu = self.open_cpu;
         merged
     }
 
@@ -172,6 +211,8 @@ fn place_in_day(minute: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use settings::Metric;
+
     use super::*;
 
     const MINUTE: u64 = 500 * MINUTES;
@@ -210,6 +251,23 @@ mod tests {
         assert_eq!((one.merged_with(&other), other.merged_with(&one)), (all.clone(), all));
         let (old, new) = (of(&[MINUTE]), of(&[MINUTE + 40 * MINUTES]));
         assert_eq!(old.merged_with(&new), new);
+    }
+
+    #[test]
+    fn a_minute_of_processors_is_that_of_the_seconds_in_which_their_use_was_known() {
+        let mut days = DemandDays::new(DemandMetric::Cpu, DemandBin::Minute);
+        let (low, high) = (value_of(101), value_of(121));
+        days.note_cpu(low, 15);
+        days.note_cpu(high, 15);
+        days.end_cpu_minute(MINUTE);
+        days.end_cpu_minute(MINUTE + 1);
+        let known = days.minute(MINUTE).expect("half of it was known");
+        assert_eq!(known.maximum, high);
+        assert!((known.mean / f64::midpoint(low, high) - 1.0).abs() < 0.03, "{known:?}");
+        assert_eq!(days.minute(MINUTE + 1), None, "nothing was known of it");
+        let mut requests = DemandDays::new(Metric::Rps, DemandBin::Minute);
+        requests.note_cpu(low, 15);
+        assert_eq!(requests, DemandDays::new(Metric::Rps, DemandBin::Minute));
     }
 
     #[test]

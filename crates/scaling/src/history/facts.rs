@@ -25,6 +25,8 @@ pub(crate) struct RevisionCondition {
     pub(crate) waiting: u32,
     /// Whether a reporter is heard: else the demand is not known, and is not zero.
     pub(crate) is_heard: bool,
+    /// Thousandths of a core that all pods use together; `None` where that is not known, or no demand.
+    pub(crate) cpu: Option<u32>,
 }
 
 /// Where the demand of a second is found.

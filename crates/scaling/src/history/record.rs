@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use forecasting::PredictionRecord;
 use serde::{Deserialize, Serialize};
-use settings::Metric;
+use settings::DemandMetric;
 use thiserror::Error;
 
 use super::demand_days::{DemandBin, DemandDays};
@@ -66,7 +66,7 @@ struct OpenSpanRecord {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct DemandRecord {
-    metric: DemandMetric,
+    metric: DemandMetricWord,
     /// Whether minutes are seconds, as tests have them.
     #[serde(default)]
     is_by_second: bool,
@@ -85,9 +85,10 @@ struct DemandDayRecord {
 /// The metric of recorded demand, by its word in the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum DemandMetric {
+enum DemandMetricWord {
     Concurrency,
     Rps,
+    Cpu,
 }
 
 /// Why a record is refused.
@@ -259,8 +260,9 @@ impl HistoryRecord {
         }
         if let Some(demand) = &self.demand {
             hash.number(match demand.metric {
-                DemandMetric::Concurrency => 1,
-                DemandMetric::Rps => 2,
+                DemandMetricWord::Concurrency => 1,
+                DemandMetricWord::Rps => 2,
+                DemandMetricWord::Cpu => 3,
             });
             if demand.is_by_second {
                 hash.number(1);
@@ -341,8 +343,9 @@ impl OpenSpanRecord {
 impl DemandRecord {
     fn of(demand: &DemandDays) -> Self {
         let metric = match demand.metric() {
-            Metric::Concurrency => DemandMetric::Concurrency,
-            Metric::Rps => DemandMetric::Rps,
+            DemandMetric::Concurrency => DemandMetricWord::Concurrency,
+            DemandMetric::Rps => DemandMetricWord::Rps,
+            DemandMetric::Cpu => DemandMetricWord::Cpu,
         };
         let days = demand.days().map(|(day, minutes)| DemandDayRecord {
             day,
@@ -368,8 +371,9 @@ impl DemandRecord {
 
     fn restored(self) -> Result<DemandDays, HistoryFault> {
         let metric = match self.metric {
-            DemandMetric::Concurrency => Metric::Concurrency,
-            DemandMetric::Rps => Metric::Rps,
+            DemandMetricWord::Concurrency => DemandMetric::Concurrency,
+            DemandMetricWord::Rps => DemandMetric::Rps,
+            DemandMetricWord::Cpu => DemandMetric::Cpu,
         };
         let bin = if self.is_by_second { DemandBin::Second } else { DemandBin::Minute };
         let mut demand = DemandDays::new(metric, bin);
@@ -383,44 +387,4 @@ impl DemandRecord {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Why a record is refused that was changed and then given the right check number.
-    fn refused(change: impl FnOnce(&mut HistoryRecord)) -> String {
-        let mut record = RevisionHistory::beginning_at(500).export();
-        change(&mut record);
-        record.check = record.content_hash();
-        RevisionHistory::restore(record).expect_err("it was changed").to_string()
-    }
-
-    fn rows(first: u64, rows: u64, bytes: &[u8]) -> RowsRecord {
-        let block = RowBlockRecord { first, rows, bytes: bytes.to_vec() };
-        RowsRecord { blocks: vec![block], repeats: 0 }
-    }
-
-    #[test]
-    fn a_fault_is_told_with_its_level_block_and_byte() {
-        assert_eq!(
-            refused(|record| record.seconds = rows(10, 1, &[0x80])),
-            "the history is damaged in its seconds, block 0, byte 0: the bytes end within a row"
-        );
-        assert_eq!(
-            refused(|record| record.seconds = rows(10, 1, &[0x80, 0x40])),
-            "the history is damaged in its seconds, block 0, byte 2: a row changes a number that no row has"
-        );
-        assert_eq!(
-            refused(|record| record.hours.repeats = 3),
-            "the history is damaged in its hours, block 0, byte 0: the number of rows is not the one that \
-             the block gives"
-        );
-        assert_eq!(
-            refused(|record| record.minutes = rows(9, 1, &[0, 1])),
-            "the history is damaged in its minutes, block 0, byte 0: its rows end behind the record"
-        );
-        assert_eq!(
-            refused(|record| record.minute.numbers = vec![1]),
-            "the history is damaged: the open minute has bytes or numbers that none can have"
-        );
-    }
-}
+mod tests;

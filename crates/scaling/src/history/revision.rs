@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use forecasting::{MinuteDemand, PredictionRecord};
-use settings::Metric;
+use settings::{DemandMetric, Metric};
 use vocabulary::Timestamp;
 
 use super::demand_days::{DemandBin, DemandDays};
@@ -95,6 +95,17 @@ impl RevisionHistory {
             demand: None,
             forecast: None,
         }
+    }
+
+    /// A history that ends with this second since 1970, and has nothing but this demand.
+    pub fn of_demand(end: u64, demand: DemandDays) -> Self {
+        Self { demand: Some(Arc::new(demand)), ..Self::beginning_at(end) }
+    }
+
+    /// Takes in demand that was measured elsewhere, whether demand was kept until now or not.
+    pub fn add_demand(&mut self, demand: &DemandDays) {
+        self.keep_demand(demand.metric(), demand.bin());
+        self.import_demand(demand);
     }
 
     /// The second that runs, as far as the history knows.
@@ -201,7 +212,8 @@ impl RevisionHistory {
 
     /// Begins to keep the demand of a metric for fifteen days, in minutes of this length. Another metric, or
     /// another length, begins anew.
-    pub(crate) fn keep_demand(&mut self, metric: Metric, bin: DemandBin) {
+    pub(crate) fn keep_demand(&mut self, metric: impl Into<DemandMetric>, bin: DemandBin) {
+        let metric = metric.into();
         let is_kept = |days: &Arc<DemandDays>| days.metric() == metric && days.bin() == bin;
         if !self.demand.as_ref().is_some_and(is_kept) {
             self.demand = Some(Arc::new(DemandDays::new(metric, bin)));
@@ -321,9 +333,7 @@ impl RevisionHistory {
         count = count.min(HOURS_KEPT.rows * HOUR);
         let kept = count.min(SECONDS_KEPT.rows);
         self.seconds.push(RowRun { first: end - kept, count: kept, row: row_of_second(&facts, demand) });
-        if facts.condition.is_heard {
-            self.note_seconds(end - kept..end, demand);
-        }
+        self.note_seconds(end - kept..end, facts.condition, demand);
         let mut second = end - count;
         while second < end {
             let is_recent = end - second <= MINUTES_KEPT.rows * MINUTE + MINUTE;
@@ -333,6 +343,9 @@ impl RevisionHistory {
             if is_recent {
                 self.open_minute(second / MINUTE);
                 self.minute.tally.add(&facts, demand, part);
+                if let (Some(cpu), Some(days)) = (facts.condition.cpu, &mut self.demand) {
+                    Arc::make_mut(days).note_cpu(cores(cpu), part);
+                }
             }
             self.open_hour(second / HOUR);
             self.hour.tally.add(&facts, demand, part);
@@ -347,20 +360,27 @@ impl RevisionHistory {
     fn open_minute(&mut self, minute: u64) {
         let Some(OpenSpan { index, tally }) = self.minute.follow_with(minute) else { return };
         self.minutes.push(RowRun { first: index, count: 1, row: tally.minute_row() });
-        let is_noted = |days: &&mut Arc<DemandDays>| match days.bin() {
-            DemandBin::Minute => tally.heard_seconds() > 0,
-            DemandBin::Second => false,
+        let Some(days) = self.demand.as_mut().filter(|days| days.bin() == DemandBin::Minute) else { return };
+        let requests = match days.metric() {
+            DemandMetric::Concurrency => Metric::Concurrency,
+            DemandMetric::Rps => Metric::Rps,
+            DemandMetric::Cpu => return Arc::make_mut(days).end_cpu_minute(index),
         };
-        if let Some(days) = self.demand.as_mut().filter(is_noted) {
-            let [mean, maximum] = [tally.mean(), tally.maximum()].map(|sums| sums.of(days.metric()));
+        if tally.heard_seconds() > 0 {
+            let [mean, maximum] = [tally.mean(), tally.maximum()].map(|sums| sums.of(requests));
             Arc::make_mut(days).note(index, MinuteDemand { mean, maximum });
         }
     }
 
     /// Notes the demand of seconds where these stand for minutes.
-    fn note_seconds(&mut self, seconds: Range<u64>, demand: SecondSums) {
-        if let Some(days) = self.demand.as_mut().filter(|days| days.bin() == DemandBin::Second) {
-            let demand = demand.of(days.metric());
+    fn note_seconds(&mut self, seconds: Range<u64>, condition: RevisionCondition, demand: SecondSums) {
+        let Some(days) = self.demand.as_mut().filter(|days| days.bin() == DemandBin::Second) else { return };
+        let known = match days.metric() {
+            DemandMetric::Concurrency => condition.is_heard.then_some(demand.concurrency),
+            DemandMetric::Rps => condition.is_heard.then_some(demand.rate),
+            DemandMetric::Cpu => condition.cpu.map(cores),
+        };
+        if let Some(demand) = known {
             let days = Arc::make_mut(days);
             seconds.for_each(|second| days.note(second, MinuteDemand { mean: demand, maximum: demand }));
         }
@@ -378,6 +398,10 @@ impl RevisionHistory {
         let totals = self.ended_hours.as_deref().copied().unwrap_or_default();
         self.ended_hours = Some(Arc::new(totals.with(&ended.tally.span())));
     }
+}
+
+fn cores(thousandths: u32) -> f64 {
+    f64::from(thousandths) / 1000.0
 }
 
 /// The number of seconds from the first one on in which nothing was asked for.

@@ -22,6 +22,9 @@ pub(super) struct CountForecast {
     pub(super) reactive: PodCount,
     /// `None` where prediction is off.
     pub(super) prediction: Option<RevisionPrediction>,
+    /// Thousandths of a core that all pods use, as of the last sync of class hpa; `None` where that is not
+    /// known, or no demand.
+    pub(super) cpu: Option<u32>,
     looked_at: Timestamp,
 }
 
@@ -37,8 +40,11 @@ impl CountForecast {
         if spec.prediction.is_none() && spec.schedule.is_none() {
             return None;
         }
-        let mut forecast =
-            former.unwrap_or_else(|| Box::new(Self { reactive: wanted, prediction: None, looked_at: now }));
+        let mut forecast = former.unwrap_or_else(|| {
+            Box::new(Self { reactive: wanted, prediction: None, cpu: None, looked_at: now })
+        });
+        // The next sync knows it, if it still is demand.
+        forecast.cpu = None;
         let former = forecast.prediction.take();
         forecast.prediction = match (&spec.prediction, former) {
             (Some(asked), Some(mut prediction)) if prediction.has_bin_of(asked) => {

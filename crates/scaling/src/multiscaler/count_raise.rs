@@ -116,7 +116,7 @@ impl CountRaise<'_> {
             demand: near.expected.demand,
             per_pod: near.expected.load_per_pod(expected.capacity),
             within,
-            metric: self.spec.metric,
+            metric: self.spec.demand().metric,
         };
         let period = match near.rule.rule() {
             Rule::Rise { period, .. } | Rule::Profile { period, .. } => period,

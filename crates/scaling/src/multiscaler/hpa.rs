@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use settings::ScalingSpec;
 use settings::hpa::{HpaScaling, MetricSpec, ResourceName, UsageSource};
-use vocabulary::{PodCount, PodId, ResourceUsage, Timestamp};
+use vocabulary::{MilliValue, PodCount, PodId, ResourceUsage, Timestamp};
 
 pub(super) use self::pods::HpaPodBook;
 use super::beginning::RevisionBeginning;
@@ -24,8 +24,8 @@ use crate::decider::Observation;
 use crate::decision::{Reason, Stage, StandingText};
 use crate::hpa::{
     ConditionReason, CountChange, HpaReport, HpaWarning, MetricAnswers, MetricFailure, MetricSamples,
-    MixedDecider, MixedObservation, NoProposal, RescaleMemory, Scale, Selection, TargetPods,
-    metrics_beside_targets,
+    MixedDecider, MixedObservation, NoProposal, RescaleMemory, Scale, Selection, TargetPods, cpu_in_use,
+    leave_out_early_pods, metrics_beside_targets,
 };
 
 /// How long answers are waited for: less than the usual sync period, so that a source that is slow to fail
@@ -42,6 +42,8 @@ pub(super) struct HpaScaler {
     answers: Vec<MetricSamples>,
     /// The pods that were answered with them.
     target: Option<TargetPods>,
+    /// What all pods together used of the processors at the last sync, where the document asks for that.
+    cpu: Option<MilliValue>,
     /// The warnings of the last sync.
     warnings: Vec<HpaWarning>,
     /// The last change that was ordered, while it may still fail.
@@ -90,6 +92,7 @@ impl HpaScaler {
         Self {
             answers: vec![MetricSamples::NotAsked; settings.spec.metrics.len()],
             target: None,
+            cpu: None,
             warnings: Vec::new(),
             last_order: None,
             sync: Sync::At(now + settings.sync_period),
@@ -136,6 +139,12 @@ impl HpaScaler {
 
     pub(super) fn reasons(&self) -> &[Reason] {
         &self.reasons
+    }
+
+    /// What all pods together used of the processors at the last sync, as far as it says something about
+    /// load; `None` where the document does not ask for it, or no pod said it.
+    pub(super) fn cpu_in_use(&self) -> Option<MilliValue> {
+        self.cpu
     }
 
     pub(super) fn has_own(&self) -> bool {
@@ -254,18 +263,15 @@ impl HpaScaler {
         true
     }
 
-    /// Decides from the values that all metrics have given.
-    pub(super) fn decide(&mut self, wanted: PodCount, now: Timestamp) {
+    /// Decides from the values that all metrics have given. Where pods may stand above `own`, the count that
+    /// the class asked for last by itself, they are left out of that.
+    pub(super) fn decide(&mut self, wanted: PodCount, own: Option<PodCount>, now: Timestamp) {
         // Taken and not kept: the next sync must not count the pods of this one.
-        let TargetPods { pods, present, selection } = match self.target.take() {
-            Some(target) => target,
-            None => TargetPods {
-                pods: self.pods.all(&self.settings.requests),
-                present: self.pods.present(),
-                selection: Selection::Unique,
-            },
-        };
-        let scale = Scale { replicas: wanted, status_replicas: present, selection };
+        let mut target = self.target.take().unwrap_or_else(|| TargetPods {
+            pods: self.pods.all(&self.settings.requests),
+            present: self.pods.present(),
+            selection: Selection::Unique,
+        });
         let mut samples: Vec<MetricSamples> = self
             .settings
             .spec
@@ -274,6 +280,12 @@ impl HpaScaler {
             .zip(&self.answers)
             .map(|(metric, answer)| self.samples_of(metric, answer, now))
             .collect();
+        self.cpu = cpu_in_use(&target.pods, &samples, &self.settings.spec, now);
+        if let Some(own) = own {
+            leave_out_early_pods(&mut target, &mut samples, &self.settings.spec, own, now);
+        }
+        let TargetPods { pods, present, selection } = target;
+        let scale = Scale { replicas: wanted, status_replicas: present, selection };
         let observation = MixedObservation { scale, pods: &pods, samples: &mut samples };
         let outcome = self.deciders.sync(&self.settings.spec, observation, now);
         self.desired = Some(outcome.desired);

@@ -8,7 +8,7 @@ use forecasting::{
     Forecaster, KeepWarm, LookAhead, OutlookHour, PastDemand, PodCapacity, PredictedFloor, PredictionRecord,
     Scorecard, WarmAnswer, WarmTerms, ZoneOffsets,
 };
-use settings::{PredictionSettings, ScalingSpec};
+use settings::{DemandMetric, PodDemand, PredictionSettings, ScalingSpec};
 use vocabulary::{PodCount, ScaleUpForward, Timestamp};
 
 use super::forecast_report::ForecastReport;
@@ -91,7 +91,9 @@ impl RevisionPrediction {
         }
         self.observes_only = asked.observes_only;
         self.forward = asked.scale_up_forward;
-        let may_rest = spec.min_scale == PodCount::ZERO && spec.scale_to_zero;
+        // Gaps are those between requests, and of cpu no gap is known.
+        let counts_requests = spec.demand().metric != DemandMetric::Cpu;
+        let may_rest = spec.min_scale == PodCount::ZERO && spec.scale_to_zero && counts_requests;
         self.worth = if may_rest { asked.cold_start_worth.as_secs_f64() / MINUTE_SECONDS } else { 0.0 };
         let rest = spec.scale_to_zero_grace_period.max(spec.pod_retention);
         let kept = spec.stable_window.saturating_add(rest);
@@ -260,8 +262,9 @@ pub(super) fn demand_bin(asked: &PredictionSettings) -> DemandBin {
 }
 
 fn forecast_settings(spec: &ScalingSpec, asked: &PredictionSettings) -> Option<ForecastSettings> {
+    let PodDemand { target, total, metric: _ } = spec.demand();
     Some(ForecastSettings {
-        capacity: PodCapacity::new(spec.target_per_pod, spec.total_per_pod)?,
+        capacity: PodCapacity::new(target, total)?,
         budget: BudgetShare::of(asked.budget),
         cap: FloorCap::USUAL,
         choice: ChoiceTimes::EachHour,

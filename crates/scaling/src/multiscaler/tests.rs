@@ -3,6 +3,7 @@
 mod adopted;
 mod closed_loop;
 mod forecast;
+mod forecast_cpu;
 mod forecast_law;
 mod history;
 mod hpa;

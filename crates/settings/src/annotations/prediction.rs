@@ -5,6 +5,7 @@ use vocabulary::{PodCount, PredictionSwitch};
 use crate::class::Class;
 use crate::cluster::ClusterConfig;
 use crate::count_schedule::check_schedule_bounds;
+use crate::demand::is_cpu;
 use crate::hpa::MetricSpec;
 use crate::hpa::reading::document_of_short_form;
 use crate::keys::annotation as keys;
@@ -51,17 +52,12 @@ impl RevisionSettings {
         };
         let metrics = &self.document.as_deref().or(short_form.as_ref())?.metrics;
         let class = Class::Hpa.name();
-        if !metrics.iter().any(|metric| matches!(metric, MetricSpec::Own { .. })) {
-            return Some(format!(
-                "class {class} can do for the metrics concurrency and rps only: of no other one demand follows; write \"off\", or scale on one of these"
-            ));
-        }
-        // Pods that are there early lower its average, and what they save would look like no need of pods.
-        let shared = metrics.iter().find(|metric| metric.is_per_pod())?;
-        Some(format!(
-            "class {class} cannot do beside the metric {}, which is an average over pods; write \"off\", or leave that metric out",
-            shared.name()
-        ))
+        let has_demand = |metric: &MetricSpec| matches!(metric, MetricSpec::Own { .. }) || is_cpu(metric);
+        (!metrics.iter().any(has_demand)).then(|| {
+            format!(
+                "class {class} can do for the metrics concurrency, rps and cpu only: of no other one demand follows; write \"off\", or scale on one of these"
+            )
+        })
     }
 
     fn count_limits(&self, cluster: &ClusterConfig) -> CountLimits {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use vocabulary::{Percentage, PodCount, ScaleUpForward, TimeZoneName, WeekMinute};
+use vocabulary::{MilliValue, Percentage, PodCount, ScaleUpForward, TimeZoneName, WeekMinute};
 
-use super::super::{Class, ClusterConfig, Metric, PredictionSettings, ScalingSpec};
+use super::super::{Class, ClusterConfig, DemandMetric, Metric, PodDemand, PredictionSettings, ScalingSpec};
 use super::{annotated, cluster, map};
+use crate::hpa::{ContainerRequests, ResourceRequests};
 
 const AHPA: &str = "ahpa.autoscaling.knative.dev";
 const HPA: &str = "hpa.autoscaling.knative.dev";
@@ -14,6 +15,17 @@ const OWN_AND_CPU: &str = "
 maxReplicas: 10
 metrics:
   - {type: Pods, pods: {metric: {name: ebb.concurrency}, target: {type: AverageValue, averageValue: 10}}}
+  - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}
+";
+const MEMORY: &str = "
+maxReplicas: 10
+metrics:
+  - {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}
+";
+const CPU_AND_MEMORY: &str = "
+maxReplicas: 10
+metrics:
+  - {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}
   - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}
 ";
 
@@ -56,6 +68,28 @@ fn class_hpa_predicts_its_own_metrics_where_it_is_asked_to() {
     let spec = spec(&[], &asked);
     assert_eq!((spec.prediction, spec.metric), (Some(by_default()), Metric::Rps));
     assert_eq!((spec.target_per_pod, spec.total_per_pod), (50.0, 50.0));
+}
+
+#[test]
+fn demand_of_class_hpa_is_that_of_its_requests_or_of_its_processors() {
+    let demand = |document: &str, requests: Option<i64>| {
+        let annotations = [("ebb.dev/hpa", document), ("ebb.dev/prediction", "auto")];
+        let config = ClusterConfig::default();
+        let mut settings = annotated(&annotations, &config).expect("the test's annotations are valid").value;
+        let requests = ResourceRequests { cpu: requests.map(MilliValue::new), ..ResourceRequests::default() };
+        settings.requests.containers = vec![ContainerRequests { name: "app".into(), requests }];
+        let spec = settings.resolve(&config, 0, Duration::from_mins(10));
+        assert!(spec.prediction.is_some(), "{document}");
+        let PodDemand { metric, target, total } = spec.demand();
+        (metric, target, total)
+    };
+    assert_eq!(demand(OWN_AND_CPU, Some(500)), (DemandMetric::Concurrency, 10.0, 10.0));
+    assert_eq!(demand(CPU_AND_MEMORY, Some(500)), (DemandMetric::Cpu, 0.3, 0.5));
+    assert_eq!(demand(CPU_AND_MEMORY, None), (DemandMetric::Cpu, 0.0, 0.0), "a percentage of nothing");
+    let (percent, amount) = ("Utilization, averageUtilization: 60", "AverageValue, averageValue: 750m");
+    let average = CPU_AND_MEMORY.replace(percent, amount);
+    assert_eq!(demand(&average, Some(500)), (DemandMetric::Cpu, 0.75, 0.75));
+    assert_eq!(demand(&average, Some(2000)), (DemandMetric::Cpu, 0.75, 2.0));
 }
 
 #[test]
@@ -110,7 +144,7 @@ fn a_schedule_is_read_for_every_class() {
 
 #[test]
 fn a_refusal_names_the_value_and_what_is_allowed() {
-    let table: [(&[(&str, &str)], &str); 14] = [
+    let table: [(&[(&str, &str)], &str); 13] = [
         (
             &[("ebb.dev/prediction", "on")],
             "annotation ebb.dev/prediction is \"on\", which is none of them; write \"auto\", \"observe\" or \"off\"",
@@ -156,12 +190,8 @@ fn a_refusal_names_the_value_and_what_is_allowed() {
             "annotation ebb.dev/schedule line 1 allows at most 5 pods, but min-scale is 6; raise the one or lower the other",
         ),
         (
-            &[("class", HPA), ("ebb.dev/prediction", "auto")],
-            "annotation ebb.dev/prediction is \"auto\", which class hpa.autoscaling.knative.dev can do for the metrics concurrency and rps only: of no other one demand follows; write \"off\", or scale on one of these",
-        ),
-        (
-            &[("ebb.dev/hpa", OWN_AND_CPU), ("ebb.dev/prediction", "observe")],
-            "annotation ebb.dev/prediction is \"observe\", which class hpa.autoscaling.knative.dev cannot do beside the metric cpu, which is an average over pods; write \"off\", or leave that metric out",
+            &[("ebb.dev/hpa", MEMORY), ("ebb.dev/prediction", "auto")],
+            "annotation ebb.dev/prediction is \"auto\", which class hpa.autoscaling.knative.dev can do for the metrics concurrency, rps and cpu only: of no other one demand follows; write \"off\", or scale on one of these",
         ),
         (
             &[("class", AHPA), ("metric", "cpu")],

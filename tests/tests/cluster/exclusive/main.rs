@@ -8,5 +8,6 @@ mod certificates;
 mod check;
 mod control_plane;
 mod forgeries;
+mod histories;
 mod narrow_rights;
 mod programs;

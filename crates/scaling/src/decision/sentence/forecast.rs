@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use forecasting::RulePeriod;
-use settings::Metric;
+use settings::DemandMetric;
 use vocabulary::PodCount;
 
-use super::numbers::{rough, rounded, two_decimals, unit};
+use super::numbers::{demand_unit, rough, rounded, two_decimals};
 
 /// Sentences of the stages that raise a count before demand does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,14 +57,14 @@ pub(crate) struct NearDemand {
     pub(crate) per_pod: f64,
     /// The time within which the demand is expected, in whole seconds.
     pub(crate) within: u32,
-    pub(crate) metric: Metric,
+    pub(crate) metric: DemandMetric,
 }
 
 /// "21 requests in flight expected within 2m8s".
 impl fmt::Display for NearDemand {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (demand, within) = (two_decimals(self.demand), rough(Duration::from_secs(self.within.into())));
-        write!(to, "{} {} expected within {within}", rounded(demand), unit(self.metric, demand))
+        write!(to, "{} {} expected within {within}", rounded(demand), demand_unit(self.metric, demand))
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     const NEAR: NearDemand =
-        NearDemand { demand: 21.0, per_pod: 7.0, within: 128, metric: Metric::Concurrency };
+        NearDemand { demand: 21.0, per_pod: 7.0, within: 128, metric: DemandMetric::Concurrency };
 
     #[track_caller]
     fn check(said: ForecastText, words: &str) {
@@ -141,12 +141,22 @@ mod tests {
             rise,
             "21 requests in flight expected within 2m8s (9 now; on 6 of the last 7 days it rose by 12 or less), 7 per pod",
         );
-        let near = NearDemand { demand: 1.0, metric: Metric::Rps, ..NEAR };
+        let near = NearDemand { demand: 1.0, metric: DemandMetric::Rps, ..NEAR };
         let period = RulePeriod::Hour;
         let fall = ForecastText::Rise { near, now: 3.5, rise: -2.5, period, periods: 24, periods_within: 20 };
         check(
             fall,
             "1 request per second expected within 2m8s (3.5 now; in 20 of the last 24 hours it fell by 2.5 or more), 7 per pod",
+        );
+    }
+
+    #[test]
+    fn processors_are_named_by_their_cores() {
+        let near = NearDemand { demand: 3.2, per_pod: 0.5, metric: DemandMetric::Cpu, ..NEAR };
+        let period = RulePeriod::Week;
+        check(
+            ForecastText::Profile { near, level: 1.0, period },
+            "3.2 cores in use expected within 2m8s (as at this time of past weeks), 0.5 per pod",
         );
     }
 

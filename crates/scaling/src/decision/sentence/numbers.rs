@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use settings::Metric;
+use settings::{DemandMetric, Metric};
 use vocabulary::format_duration;
 
 /// A load for people that is not zero, however small it is.
@@ -25,6 +25,16 @@ pub(super) fn unit(metric: Metric, value: f64) -> &'static str {
         (Metric::Concurrency, false) => "requests in flight",
         (Metric::Rps, true) => "request per second",
         (Metric::Rps, false) => "requests per second",
+    }
+}
+
+/// The unit of a demand that is foreseen.
+pub(super) fn demand_unit(metric: DemandMetric, value: f64) -> &'static str {
+    match metric {
+        DemandMetric::Concurrency => unit(Metric::Concurrency, value),
+        DemandMetric::Rps => unit(Metric::Rps, value),
+        DemandMetric::Cpu if is_one(value) => "core in use",
+        DemandMetric::Cpu => "cores in use",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forecasting::{PredictionRecord, Scorecard};
-use settings::ScalingSpec;
+use settings::{DemandMetric, ScalingSpec};
 use vocabulary::{PodCount, ScheduledBounds, TimeZoneName, Timestamp};
 
 use super::{Commands, ScaledRevision};
@@ -14,6 +14,7 @@ use crate::multiscaler::algorithm::Algorithm;
 use crate::multiscaler::beginning::RevisionBeginning;
 use crate::multiscaler::count_forecast::CountForecast;
 use crate::multiscaler::count_raise::CountRaise;
+use crate::multiscaler::hpa::HpaScaler;
 use crate::multiscaler::prediction::{ClosedPast, MINUTE};
 use crate::multiscaler::published_forecast::PublishedForecast;
 use crate::multiscaler::zone_book::ZoneBook;
@@ -57,6 +58,33 @@ impl ScaledRevision {
         }
     }
 
+    /// Pods use so much of the processors from now on, where that is the demand that is foreseen.
+    pub(super) fn note_cpu_in_use(&mut self, now: Timestamp) {
+        let is_foreseen = self.spec.prediction.is_some() && self.spec.demand().metric == DemandMetric::Cpu;
+        let used = self.algorithm.hpa().and_then(HpaScaler::cpu_in_use).filter(|_| is_foreseen);
+        let used = used.map(|used| u32::try_from(used.value().max(0)).unwrap_or(u32::MAX));
+        if self.forecast.as_ref().is_none_or(|forecast| forecast.cpu == used) {
+            return;
+        }
+        // Until now as much was used as before.
+        self.keep_history(now);
+        if let Some(forecast) = &mut self.forecast {
+            forecast.cpu = used;
+        }
+    }
+
+    /// A zero that another client wrote is a pause to class hpa, unless the document allows zero or requests
+    /// wake the revision: no pod is started.
+    fn is_paused_at_zero(&self) -> bool {
+        let is_zero = self.wanted == PodCount::ZERO && self.reactive() == PodCount::ZERO;
+        is_zero && self.spec.min_scale > PodCount::ZERO && !self.algorithm.counts_requests()
+    }
+
+    /// The most pods that the metrics of class hpa are read of, where others may stand beside them.
+    pub(super) fn own_pods(&self) -> Option<PodCount> {
+        (self.forecast.is_some() && self.shadow.is_none()).then(|| self.reactive())
+    }
+
     /// The pods that are asked for beyond those that the class asks for by itself.
     pub(super) fn early_pods(&self) -> PodCount {
         PodCount::new(self.wanted.value().saturating_sub(self.reactive().value()))
@@ -77,6 +105,9 @@ impl ScaledRevision {
         }
         let expected = forecast.look(reactive, self.clock, now).filter(|_| self.spec.reachable);
         self.forecast = Some(forecast);
+        if self.is_paused_at_zero() {
+            return plan;
+        }
         let (scheduled, present) = (self.scheduled(now), self.wanted);
         let is_decided = self.algorithm.desired().is_some();
         CountRaise { spec: &self.spec, reactive, present, is_decided, expected, scheduled }.apply(plan)

@@ -94,9 +94,9 @@ impl ScaledRevision {
     }
 
     fn sync(&mut self, now: Timestamp, commands: &mut Commands) {
-        let reactive = self.reactive();
+        let (reactive, own) = (self.reactive(), self.own_pods());
         if let Some(hpa) = self.algorithm.hpa_mut() {
-            hpa.decide(reactive, now);
+            hpa.decide(reactive, own, now);
             // In shadow another autoscaler answers for the workload, so no Event is issued; `ebb explain`
             // gives the reasons.
             if self.shadow.is_none() {
@@ -108,6 +108,7 @@ impl ScaledRevision {
                 }));
             }
         }
+        self.note_cpu_in_use(now);
         self.note_data(now);
         self.reconcile(Trigger::Sync, now, commands);
     }

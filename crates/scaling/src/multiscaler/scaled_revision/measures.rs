@@ -59,7 +59,7 @@ impl ScaledRevision {
     ) {
         let second = self.clock.second_at(now);
         let forecast = history.take_forecast();
-        let is_same_metric = history.demand().map(DemandDays::metric) == Some(self.spec.metric);
+        let is_same_metric = history.demand().map(DemandDays::metric) == Some(self.spec.demand().metric);
         let seconds_ago = second.saturating_sub(history.end());
         history.resume_at(second);
         self.history = Some(Arc::from(history));
@@ -90,7 +90,8 @@ impl ScaledRevision {
 
     /// Keeps the demand of fifteen days where a forecast reads it, and nowhere else.
     pub(super) fn keep_demand(&mut self) {
-        let asked = self.spec.prediction.as_ref().map(|asked| (self.spec.metric, demand_bin(asked)));
+        let metric = self.spec.demand().metric;
+        let asked = self.spec.prediction.as_ref().map(|asked| (metric, demand_bin(asked)));
         let kind = |days: &DemandDays| (days.metric(), days.bin());
         let kept = self.history.as_ref().map(|history| history.demand().map(kind));
         if kept.is_some_and(|kept| kept != asked) {
@@ -240,6 +241,7 @@ impl ScaledRevision {
             },
             waiting: self.collectors.first().waiting(),
             is_heard: self.has_data,
+            cpu: self.forecast.as_ref().and_then(|forecast| forecast.cpu),
         }
     }
 

@@ -14,7 +14,7 @@ pub(super) const MONDAY: u64 = 20_003 * 86_400;
 pub(super) const HOUR: u64 = 3600;
 const MINUTE: u64 = 60;
 
-fn predicting(spec: ScalingSpec) -> ScalingSpec {
+pub(super) fn predicting(spec: ScalingSpec) -> ScalingSpec {
     let prediction = PredictionSettings {
         observes_only: false,
         budget: Percentage::clamped(50.0),
@@ -25,13 +25,13 @@ fn predicting(spec: ScalingSpec) -> ScalingSpec {
     ScalingSpec { prediction: Some(prediction), ..spec }
 }
 
-fn scheduled(lines: &str, spec: ScalingSpec) -> ScalingSpec {
+pub(super) fn scheduled(lines: &str, spec: ScalingSpec) -> ScalingSpec {
     let schedule = read_count_schedule("the test", lines).expect("the test's schedule is valid");
     ScalingSpec { schedule: Some(Arc::new(schedule)), ..spec }
 }
 
 /// The world's clock shows this second of a Monday now.
-fn on_monday_at(mut world: World, second: u64) -> World {
+pub(super) fn on_monday_at(mut world: World, second: u64) -> World {
     world.handle(Event::WallClockRead { since_epoch: Duration::from_secs(MONDAY + second) });
     world
 }
@@ -285,7 +285,7 @@ fn prediction_that_is_switched_off_forgets_the_past() {
 }
 
 /// The history of a world as a store would write it, with the forecast.
-fn written(world: &World) -> Box<RevisionHistory> {
+pub(super) fn written(world: &World) -> Box<RevisionHistory> {
     let history = world.multiscaler.published_history(REVISION).expect("it was used");
     let forecast = world.multiscaler.published_forecast(REVISION).expect("it is predicted");
     let record = history.record(world.now).with_forecast(Some(forecast.record()));

@@ -8,7 +8,8 @@ use settings::hpa::MetricSpec;
 use settings::{Metric, PredictionSettings, read_count_schedule};
 use vocabulary::{MilliValue, Percentage, ScaleUpForward};
 
-use super::forecast::{HOUR, MONDAY, eight_days_until, half_hourly_peak};
+use super::forecast::{HOUR, MONDAY, eight_days_until, half_hourly_peak, written};
+use super::hpa::cpu;
 use super::*;
 use crate::history::RevisionHistory;
 
@@ -21,10 +22,14 @@ enum SharedHappening {
     InActivator(u16),
     /// The activator holds this much, and says so at once.
     Present(u16),
+    /// All pods together use so many thousandths of a core from now on.
+    UsesCores(u16),
     /// As many pods as were asked for with the forecast are ready.
     PodsFollow,
     /// The wall clock is set: forward, or back.
     ClockSet(u32),
+    /// Another owner follows, which reads what the former one wrote, or cannot.
+    OwnerChanges { is_read: bool },
 }
 
 fn shared_happening() -> impl Strategy<Value = SharedHappening> {
@@ -32,8 +37,10 @@ fn shared_happening() -> impl Strategy<Value = SharedHappening> {
         6 => (1_u8..90).prop_map(SharedHappening::Wait),
         3 => (0_u16..900).prop_map(SharedHappening::InActivator),
         2 => (0_u16..900).prop_map(SharedHappening::Present),
+        2 => (0_u16..9000).prop_map(SharedHappening::UsesCores),
         4 => Just(SharedHappening::PodsFollow),
         1 => (0_u32..7 * 86_400).prop_map(SharedHappening::ClockSet),
+        1 => any::<bool>().prop_map(|is_read| SharedHappening::OwnerChanges { is_read }),
     ]
 }
 
@@ -73,11 +80,14 @@ fn settings_with_pods() -> impl Strategy<Value = ScalingSpec> {
     })
 }
 
-/// Settings of class hpa by which seven requests in flight need a pod.
+/// Settings of class hpa by which seven requests in flight need a pod, or half a core does, or both.
 fn settings_of_class_hpa() -> impl Strategy<Value = ScalingSpec> {
-    (1_u32..4, 4_u32..30, any::<bool>()).prop_map(|(min, max, surge_evaluation)| {
-        let own = MetricSpec::Own { metric: Metric::Concurrency, target: MilliValue::new(7_000) };
-        ScalingSpec { surge_evaluation, ..super::hpa::settings(min, max, vec![own]) }
+    let own = || MetricSpec::Own { metric: Metric::Concurrency, target: MilliValue::new(7_000) };
+    let metrics = prop_oneof![Just(vec![own()]), Just(vec![cpu()]), Just(vec![own(), cpu()])];
+    (metrics, 1_u32..4, 4_u32..30, any::<bool>()).prop_map(|(metrics, min, max, surge_evaluation)| {
+        let spec = super::hpa::settings(min, max, metrics);
+        // Without an own metric no request is a surge.
+        ScalingSpec { surge_evaluation: surge_evaluation && spec.surge_evaluation, ..spec }
     })
 }
 
@@ -91,7 +101,11 @@ struct TwinWorlds {
     twin: World,
     ready: u32,
     ready_of_twin: u32,
+    /// What all pods of either together use, in thousandths of a core.
+    milli_cores: u32,
     seconds: u32,
+    /// The second since 1970 that the wall clock would have shown in the beginning.
+    first_second: u64,
 }
 
 impl TwinWorlds {
@@ -116,7 +130,15 @@ impl TwinWorlds {
             world.ready(1);
             world
         });
-        Self { world, twin, ready: 1, ready_of_twin: 1, seconds: 0 }
+        Self {
+            world,
+            twin,
+            ready: 1,
+            ready_of_twin: 1,
+            milli_cores: 0,
+            seconds: 0,
+            first_second: MONDAY + 10 * HOUR,
+        }
     }
 
     fn happen(&mut self, happening: SharedHappening) {
@@ -130,18 +152,46 @@ impl TwinWorlds {
                     world.present(count.into(), count.into());
                 });
             }
+            SharedHappening::UsesCores(milli_cores) => self.milli_cores = milli_cores.into(),
             SharedHappening::PodsFollow => {
                 self.ready = self.world.status().wanted.value();
                 self.world.ready(self.ready);
             }
             SharedHappening::ClockSet(second) => {
+                self.first_second = MONDAY + u64::from(second) - u64::from(self.seconds);
                 let since_epoch = Duration::from_secs(MONDAY + u64::from(second));
                 self.each(|world| {
                     world.handle(Event::WallClockRead { since_epoch });
                 });
             }
+            SharedHappening::OwnerChanges { is_read } => self.change_owners(is_read),
         }
         self.limit_twin();
+    }
+
+    /// Where nothing is known of the past, the platform's count stands for what the class asked for: for that
+    /// of the twin, too.
+    fn change_owners(&mut self, is_read: bool) {
+        let since_epoch = Duration::from_secs(self.first_second + u64::from(self.seconds));
+        let history = is_read.then(|| written(&self.world));
+        let wanted = self.world.status().wanted;
+        let of_twin = if is_read { self.twin.status().wanted } else { wanted };
+        self.ready_of_twin = self.ready.min(of_twin.value());
+        let begin = |former: &World, wanted: PodCount, history: Option<Box<RevisionHistory>>, ready: u32| {
+            let mut next = World::new(ScalingSpec::clone(&former.spec));
+            (next.now, next.in_activator, next.waiting) = (former.now, former.in_activator, former.waiting);
+            next.handle(Event::WallClockRead { since_epoch });
+            next.create(wanted.value());
+            if let Some(history) = history {
+                next.handle(Event::HistoryRestored { revision: REVISION, history });
+            }
+            next.activator_starts();
+            next.acknowledged(true);
+            next.ready(ready);
+            next
+        };
+        self.world = begin(&self.world, wanted, history, self.ready);
+        self.twin = begin(&self.twin, of_twin, None, self.ready_of_twin);
     }
 
     fn pass_second(&mut self) {
@@ -158,6 +208,9 @@ impl TwinWorlds {
             self.ready_of_twin = ready;
             self.twin.ready(ready);
         }
+        // Either has the same load, which its pods divide.
+        self.world.share_cores(self.ready, self.milli_cores);
+        self.twin.share_cores(self.ready_of_twin, self.milli_cores);
     }
 
     fn each(&mut self, act: impl Fn(&mut World)) {

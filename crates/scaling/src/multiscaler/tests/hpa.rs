@@ -39,7 +39,7 @@ pub(super) fn settings(min: u32, max: u32, metrics: Vec<MetricSpec>) -> ScalingS
     settings.resolve(&cluster, 0, Duration::from_secs(600))
 }
 
-fn cpu() -> MetricSpec {
+pub(super) fn cpu() -> MetricSpec {
     let target = ResourceTarget::Utilization(50);
     MetricSpec::Resource { resource: ResourceName::Cpu, container: None, target }
 }
@@ -58,6 +58,14 @@ fn milli(value: i64) -> ResourceUsage {
 }
 
 impl World {
+    /// All of these pods together use so many thousandths of a core, and each says its part.
+    pub(super) fn share_cores(&mut self, pods: u32, milli_cores: u32) {
+        for pod in 0..pods {
+            let part = milli_cores / pods + u32::from(pod < milli_cores % pods);
+            self.handle(Event::UsageReported { pod: PodId(pod), usage: milli(part.into()) });
+        }
+    }
+
     /// Lets seconds pass in which each pod uses this much of a core, and holds this many requests; orders are
     /// carried out at once.
     fn busy(&mut self, seconds: u32, milli_cores: i64, in_each: u32) {
@@ -72,7 +80,7 @@ impl World {
         }
     }
 
-    fn for_seconds(&mut self, seconds: u32) {
+    pub(super) fn for_seconds(&mut self, seconds: u32) {
         let passed = self.now.saturating_since(Timestamp::from_secs(1000)).as_secs_f64();
         self.run_until(passed + f64::from(seconds));
     }
