@@ -6,6 +6,7 @@
 //! adds stands beside it. Every other head is a map from the beginning; and a head becomes one as soon as
 //! a caller asks for that.
 
+mod added;
 mod lines;
 mod name;
 mod plain_line;

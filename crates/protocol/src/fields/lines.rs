@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
+use super::added::AddedHeaders;
 use super::name::FieldName;
 use super::plain_line::PlainLine;
 use crate::content_length::parse_length;
@@ -29,7 +30,7 @@ pub(crate) struct FieldLines {
     seen: SeenFields,
     /// Whether those that are left out are no headers of the message any more.
     is_hop_over: bool,
-    added: Vec<(HeaderName, HeaderValue)>,
+    added: AddedHeaders,
 }
 
 /// What the lines have of those names that proxies look at.
@@ -73,7 +74,7 @@ impl FieldLines {
             return None;
         }
         let text = bytes.slice(begin..begin + at + 2);
-        Some((Self { text, seen, is_hop_over: false, added: Vec::new() }, pass))
+        Some((Self { text, seen, is_hop_over: false, added: AddedHeaders::default() }, pass))
     }
 
     /// How many bytes the lines have, with the empty line behind them.
@@ -84,7 +85,7 @@ impl FieldLines {
     /// How many headers there are.
     pub(super) fn count(&self) -> usize {
         let gone = self.seen.dropped.iter().filter(|dropped| self.is_hop_over && !dropped.is_empty());
-        usize::from(self.seen.count) - gone.count() + self.added.len()
+        usize::from(self.seen.count) - gone.count() + self.added.list().len()
     }
 
     /// The lines that are left out where lines are written are no headers any more.
@@ -94,10 +95,7 @@ impl FieldLines {
 
     /// Sets a header that is not among the lines.
     pub(super) fn set(&mut self, name: HeaderName, value: HeaderValue) {
-        match self.added.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, former)) => *former = value,
-            None => self.added.push((name, value)),
-        }
+        self.added.set(name, value);
     }
 
     /// The value of `Host`, of which there is one at most.
@@ -127,7 +125,8 @@ impl FieldLines {
         }
         let is_line = |known: &[u8]| known.eq_ignore_ascii_case(name.as_str().as_bytes());
         let came = self.parts().find(|(known, _)| is_line(known)).map(|(_, value)| value);
-        came.or_else(|| self.added.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes()))
+        let added = || self.added.list().iter().find(|(known, _)| known == name);
+        came.or_else(|| added().map(|(_, value)| value.as_bytes()))
     }
 
     /// The names and values of the lines.
@@ -155,7 +154,7 @@ impl FieldLines {
             begin = usize::from(dropped.end);
         }
         out.extend_from_slice(&self.text[begin..self.text.len() - 2]);
-        for (name, value) in &self.added {
+        for (name, value) in self.added.list() {
             write_header(name, value, out);
         }
     }
@@ -168,7 +167,7 @@ impl FieldLines {
             let value = HeaderValue::from_maybe_shared(self.text.slice_ref(value)).expect("text is a value");
             map.append(name, value);
         }
-        for (name, value) in &self.added {
+        for (name, value) in self.added.list() {
             map.append(name, value.clone());
         }
         map
