@@ -9,7 +9,7 @@ use http::{Method, Version};
 use thiserror::Error;
 
 use crate::message::Request;
-use crate::target::may_be_in_host;
+use crate::target::may_be_host;
 
 /// Why a request is not forwarded. The text is what its client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -60,7 +60,7 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
         // Also where the target names one (RFC 9112 §3.2): a server that looks at the header alone finds
         // nothing.
         None if request.version() == Version::HTTP_11 => Some(Ambiguity::NoHost),
-        Some(host) if !host.iter().all(|&byte| may_be_in_host(byte)) => Some(Ambiguity::MalformedHost),
+        Some(host) if !may_be_host(host) => Some(Ambiguity::MalformedHost),
         Some(_) | None => None,
     }
 }

@@ -134,6 +134,23 @@ const fn needs_percent_encoding(byte: u8) -> bool {
     byte >= 0x80 || matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
 }
 
+/// Whether each byte may stand in a host, see [`may_be_in_host`].
+pub(crate) fn may_be_host(text: &[u8]) -> bool {
+    text.iter().all(|byte| MAY_BE_IN_HOST[usize::from(*byte)])
+}
+
+/// The answers of [`may_be_in_host`], because every request has a host, and a look is cheaper than the
+/// comparisons.
+static MAY_BE_IN_HOST: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = may_be_in_host(byte);
+        byte += 1;
+    }
+    table
+};
+
 /// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a
 /// second host would be read by some and not by others.
 pub(crate) const fn may_be_in_host(byte: u8) -> bool {
@@ -161,6 +178,13 @@ mod tests {
                 let path = uri.path_and_query().expect("there is one").as_str();
                 assert_eq!(path.as_bytes(), &text[path_begin(&target)..], "{}", text.escape_ascii());
             }
+        }
+    }
+
+    #[test]
+    fn a_host_has_no_byte_that_may_not_stand_in_one() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(may_be_host(&[b'h', byte, b':']), may_be_in_host(byte), "{byte}");
         }
     }
 

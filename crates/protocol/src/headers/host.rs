@@ -4,6 +4,7 @@ use http::header::{HOST, HeaderValue};
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{Uri, Version};
 
+use crate::fields::text_length;
 use crate::message::Request;
 
 /// The host (with its port, if it names one) that a request is for: from an absolute or HTTP/2 target, else
@@ -17,7 +18,7 @@ pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
 
 /// A value that is text, as [`HeaderValue::to_str`] takes it.
 fn to_text(value: &[u8]) -> Option<&str> {
-    let is_text = value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+    let is_text = value.is_ascii() && text_length(value) == value.len();
     if is_text { std::str::from_utf8(value).ok() } else { None }
 }
 
@@ -71,5 +72,20 @@ fn path_of(uri: &Uri) -> PathAndQuery {
             PathAndQuery::try_from(["/", path.as_str()].concat()).unwrap_or_else(|_| root())
         }
         Some(path) => path.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_text_as_its_type_says_it() {
+        for byte in (0..=u8::MAX).filter(|byte| HeaderValue::from_bytes(&[*byte]).is_ok()) {
+            for before in [&b""[..], b"example.com:", b"example"] {
+                let value = HeaderValue::from_bytes(&[before, &[byte]].concat()).expect("legal");
+                assert_eq!(to_text(value.as_bytes()), value.to_str().ok(), "{value:?}");
+            }
+        }
     }
 }
