@@ -21,8 +21,8 @@ const STATIC_ENTRIES: usize = 61;
 /// Where its entries with ordinary names begin.
 const FIRST_HEADER: usize = 15;
 
-/// The ordinary names of the static table, in its order.
-const HEADERS: [HeaderName; STATIC_ENTRIES - FIRST_HEADER + 1] = [
+/// The ordinary names of the static table, in its order. No constant, of which each use is a copy of its own.
+static HEADERS: [HeaderName; STATIC_ENTRIES - FIRST_HEADER + 1] = [
     header::ACCEPT_CHARSET,
     header::ACCEPT_ENCODING,
     header::ACCEPT_LANGUAGE,
