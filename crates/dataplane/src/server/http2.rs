@@ -299,7 +299,7 @@ where
     let is_empty = body.is_end_stream();
     let has_body = if is_empty || asked.is_head { HasBody::No } else { HasBody::Yes };
     let length = body.size_hint().exact().filter(|_| !is_empty);
-    let head = Response::from_parts(parts, ()).into_http();
+    let head = Response::from_parts(parts, ());
     // Both headers are written behind those of the service and not put among them: its map need not grow.
     answer_sender.sender.respond(&head, has_body, |out| {
         if !head.headers().contains_key(DATE) {

@@ -100,7 +100,6 @@ async fn exchange(
                 tokio::task::spawn_local(send_rest(pump, request));
             }
             let whole = receiver.take_whole();
-            let response = Response::from(response);
             Ok(response.map(|()| whole.map_or_else(|| Body::from(receiver), Body::full)))
         }
         Err(error) if error.started == PeerStart::No && is_whole => {

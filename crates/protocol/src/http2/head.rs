@@ -7,12 +7,12 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
-use http::{Method, Response, StatusCode, Uri, Version};
+use http::{Extensions, Method, StatusCode, Uri, Version};
 
 use super::hpack::Field;
 use super::memory::head_memory;
 use crate::content_length::parse_length;
-use crate::message::Request;
+use crate::message::{Request, RequestParts, Response, ResponseParts};
 use crate::target::{RawTarget, TargetProblem, percent_encode_odd_bytes};
 
 /// Why a head is of no use.
@@ -186,15 +186,17 @@ impl Head {
             parts.path_and_query = Some(path);
         }
         let uri = Uri::from_parts(parts).map_err(|_| HeadProblem::Malformed)?;
-        let mut request = Request::new(());
-        *request.method_mut() = method;
-        *request.target_mut() = uri.into();
-        *request.version_mut() = Version::HTTP_2;
-        *request.fields_mut() = headers.into();
+        let mut head = RequestParts {
+            method,
+            target: uri.into(),
+            version: Version::HTTP_2,
+            fields: headers.into(),
+            extensions: Extensions::new(),
+        };
         if let Some(raw) = raw_path {
-            request.extensions_mut().insert(*raw);
+            head.extensions.insert(*raw);
         }
-        Ok(request)
+        Ok(Request::from_parts(head, ()))
     }
 
     pub(super) fn into_response(self) -> Result<Response<()>, HeadProblem> {
@@ -204,11 +206,9 @@ impl Head {
         if self.has_request_fields() {
             return Err(HeadProblem::Malformed);
         }
-        let mut response = Response::new(());
-        *response.status_mut() = self.status.ok_or(HeadProblem::Malformed)?;
-        *response.version_mut() = Version::HTTP_2;
-        *response.headers_mut() = self.headers;
-        Ok(response)
+        let status = self.status.ok_or(HeadProblem::Malformed)?;
+        let head = ResponseParts { status, version: Version::HTTP_2, fields: self.headers.into() };
+        Ok(Response::from_parts(head, ()))
     }
 
     pub(super) fn into_trailers(self) -> Result<HeaderMap, HeadProblem> {

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::HeaderMap;
 
 use super::super::PresentTime;
 use super::super::account::Credit;
@@ -17,6 +17,7 @@ use super::super::small_pieces::{LADEN_BYTES, is_small, patience};
 use super::super::stream::{SendingHalf, Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Role, Session};
 use crate::headers::may_be_trailer;
+use crate::message::Response;
 
 impl Session {
     /// Sends the head of a response; `more` writes further fields.
