@@ -32,6 +32,10 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
     if is_as_wanted && request.fields().first(&HOST).is_some() {
         return;
     }
+    if is_http2 && !is_changed && request.target().authority().is_some() {
+        forget_host_header(request);
+        return;
+    }
     let host = host
         .or_else(|| {
             request.target().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok())
@@ -39,9 +43,7 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
         .or_else(|| request.headers().get(HOST).cloned())
         .or_else(|| HeaderValue::from_str(fallback).ok());
     if is_http2 {
-        if (is_changed || request.target().authority().is_none())
-            && let Some(authority) = host.as_ref().and_then(|host| Authority::try_from(host.as_bytes()).ok())
-        {
+        if let Some(authority) = host.as_ref().and_then(|host| Authority::try_from(host.as_bytes()).ok()) {
             let mut parts = Parts::default();
             parts.scheme = Some(Scheme::HTTP);
             parts.authority = Some(authority);
@@ -50,7 +52,7 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
                 *request.uri_mut() = uri;
             }
         }
-        request.headers_mut().remove(HOST);
+        forget_host_header(request);
         return;
     }
     if request.target().authority().is_some() {
@@ -60,6 +62,13 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
     }
     if let Some(host) = host {
         request.headers_mut().insert(HOST, host);
+    }
+}
+
+/// Over HTTP/2 the target names the host.
+fn forget_host_header<B>(request: &mut Request<B>) {
+    if request.fields().first(&HOST).is_some() {
+        request.headers_mut().remove(HOST);
     }
 }
 
