@@ -46,10 +46,10 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
     if *request.method() == Method::CONNECT {
         return Some(Ambiguity::Connect);
     }
-    let host = match request.fields().lines() {
-        // Lines have one length at most, one host at most, and no transfer encoding.
-        Some(lines) => lines.host(),
-        None => match unambiguous_host(request.headers()) {
+    let host = match request.fields().of_hops() {
+        // What is no map has one length at most, one host at most, and no transfer encoding.
+        None => request.fields().first(&HOST),
+        Some(headers) => match unambiguous_host(headers) {
             Ok(host) => host,
             Err(ambiguity) => return Some(ambiguity),
         },

@@ -5,13 +5,13 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
-use super::added::AddedHeaders;
+use super::header_list::HeaderList;
 use super::name::FieldName;
 use super::plain_line::PlainLine;
 use crate::content_length::parse_length;
 
 /// Room for what a proxy adds. A map that grows is filled anew.
-const ADDED_HEADERS: usize = 3;
+pub(super) const ADDED_HEADERS: usize = 3;
 
 /// A head up to this size may stay lines. What a larger one costs is counted by its headers, which are read
 /// at once.
@@ -30,7 +30,7 @@ pub(crate) struct FieldLines {
     seen: SeenFields,
     /// Whether those that are left out are no headers of the message any more.
     is_hop_over: bool,
-    added: AddedHeaders,
+    added: HeaderList,
 }
 
 /// What the lines have of those names that proxies look at.
@@ -74,7 +74,7 @@ impl FieldLines {
             return None;
         }
         let text = bytes.slice(begin..begin + at + 2);
-        Some((Self { text, seen, is_hop_over: false, added: AddedHeaders::default() }, pass))
+        Some((Self { text, seen, is_hop_over: false, added: HeaderList::default() }, pass))
     }
 
     /// How many bytes the lines have, with the empty line behind them.
@@ -125,8 +125,7 @@ impl FieldLines {
         }
         let is_line = |known: &[u8]| known.eq_ignore_ascii_case(name.as_str().as_bytes());
         let came = self.parts().find(|(known, _)| is_line(known)).map(|(_, value)| value);
-        let added = || self.added.list().iter().find(|(known, _)| known == name);
-        came.or_else(|| added().map(|(_, value)| value.as_bytes()))
+        came.or_else(|| self.added.first(name))
     }
 
     /// The names and values of the lines.

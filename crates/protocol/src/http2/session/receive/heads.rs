@@ -253,7 +253,7 @@ impl Core {
             state.receiving.head = HeadProgress::Here;
             state.receiving.is_ended = block.is_end;
             if let Ok(request) = &request {
-                state.receiving.length_left = content_length(request.headers()).map_err(|_| malformed)?;
+                state.receiving.length_left = content_length(request.fields()).map_err(|_| malformed)?;
             }
             // The same rule as for each piece of DATA, for the body that has none.
             if block.is_end && state.receiving.length_left.is_some_and(|left| left > 0) {
@@ -285,7 +285,7 @@ impl Core {
         state.is_bodiless |= is_bodiless_status;
         if !state.is_bodiless {
             state.receiving.length_left =
-                content_length(response.headers()).map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
+                content_length(response.fields()).map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
             if is_end && state.receiving.length_left.is_some_and(|left| left > 0) {
                 return Err(ErrorCode::PROTOCOL_ERROR);
             }

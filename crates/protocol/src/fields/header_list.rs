@@ -1,14 +1,19 @@
-//! The headers that a proxy adds to the lines of a head.
+//! Headers one behind the other: those that a proxy adds to the lines of a head, or all of a head that came
+//! without lines.
 //!
 //! Nearly every head that passes gets one at least, on its way to the next hop. The list of one that was
 //! written is kept for the next head: so no head pays for the memory of its own.
 
 use std::cell::RefCell;
 
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// As much room as a new list has: an activator adds seven headers at most, a queue-proxy one.
+/// As much room as a new list has: an activator adds seven headers at most, a queue-proxy one, and few heads
+/// have more.
 const ROOM: usize = 8;
+
+/// A list with room for more than this is not kept.
+const SPARE_ROOM_MAX: usize = 32;
 
 /// How many lists are kept. Requests end and begin in turns, so that a few serve many.
 const SPARE_MAX: usize = 64;
@@ -18,31 +23,46 @@ thread_local! {
     static SPARE: RefCell<Vec<Vec<(HeaderName, HeaderValue)>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Headers that were added, each name once, in the order in which they came.
+/// Headers, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct AddedHeaders(Vec<(HeaderName, HeaderValue)>);
+pub(super) struct HeaderList(Vec<(HeaderName, HeaderValue)>);
 
-impl AddedHeaders {
+impl HeaderList {
     /// All of them.
     pub(super) fn list(&self) -> &[(HeaderName, HeaderValue)] {
         &self.0
+    }
+
+    /// The first value of a header.
+    pub(super) fn first(&self, name: &HeaderName) -> Option<&[u8]> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes())
     }
 
     /// Sets a header, in the place of its former value if it has one.
     pub(super) fn set(&mut self, name: HeaderName, value: HeaderValue) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, former)) => *former = value,
-            None => {
-                if self.0.capacity() == 0 {
-                    self.0 = spare_list();
-                }
-                self.0.push((name, value));
-            }
+            None => self.push(name, value),
+        }
+    }
+
+    /// Adds a header at the end.
+    pub(super) fn push(&mut self, name: HeaderName, value: HeaderValue) {
+        if self.0.capacity() == 0 {
+            self.0 = spare_list();
+        }
+        self.0.push((name, value));
+    }
+
+    /// All of them, moved to a map.
+    pub(super) fn move_to(mut self, map: &mut HeaderMap) {
+        for (name, value) in self.0.drain(..) {
+            map.append(name, value);
         }
     }
 }
 
-impl Clone for AddedHeaders {
+impl Clone for HeaderList {
     fn clone(&self) -> Self {
         let mut copy = Self::default();
         if !self.0.is_empty() {
@@ -53,9 +73,9 @@ impl Clone for AddedHeaders {
     }
 }
 
-impl Drop for AddedHeaders {
+impl Drop for HeaderList {
     fn drop(&mut self) {
-        if self.0.capacity() == 0 {
+        if !(1..=SPARE_ROOM_MAX).contains(&self.0.capacity()) {
             return;
         }
         let mut list = std::mem::take(&mut self.0);
@@ -95,9 +115,9 @@ mod tests {
                 0..12,
             ),
         ) {
-            let mut copies: Vec<(AddedHeaders, Vec<(HeaderName, HeaderValue)>)> = Vec::new();
+            let mut copies: Vec<(HeaderList, Vec<(HeaderName, HeaderValue)>)> = Vec::new();
             for (added, is_copied) in heads {
-                let mut headers = AddedHeaders::default();
+                let mut headers = HeaderList::default();
                 let mut expected: Vec<(HeaderName, HeaderValue)> = Vec::new();
                 for (name, value) in added.into_iter().map(|(name, value)| header(name, value)) {
                     headers.set(name.clone(), value.clone());
@@ -107,6 +127,9 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(headers.list(), &expected[..]);
+                for (name, value) in &expected {
+                    prop_assert_eq!(headers.first(name), Some(value.as_bytes()));
+                }
                 if is_copied {
                     let copy = headers.clone();
                     let (name, value) = header(200, 0);
@@ -124,11 +147,11 @@ mod tests {
     #[test]
     fn a_list_serves_one_head_after_the_other() {
         let (name, value) = header(1, 1);
-        let mut first = AddedHeaders::default();
+        let mut first = HeaderList::default();
         first.set(name.clone(), value.clone());
         let memory = first.list().as_ptr();
         drop(first);
-        let mut second = AddedHeaders::default();
+        let mut second = HeaderList::default();
         second.set(name, value);
         assert_eq!(second.list().as_ptr(), memory);
     }
