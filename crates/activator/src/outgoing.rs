@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use dataplane::{
-    Body, Connection, Fields, Gate, Protocol, RawTarget, Request, RequestTarget, names, set_forwarded_for,
+    Body, Connection, Fields, Gate, Protocol, RawTarget, Request, RequestParts, names, set_forwarded_for,
     set_host, strip_forwarded, strip_internal,
 };
+use http::Extensions;
 use http::header::{EXPECT, HeaderName, HeaderValue};
-use http::{Method, Version};
 
 use crate::context::Context;
 use crate::replay::Replay;
@@ -43,12 +43,8 @@ enum BodyDeparture {
 /// One request, ready for any number of attempts.
 pub(crate) struct RepeatableRequest {
     pub(crate) protocol: Protocol,
-    method: Method,
-    target: RequestTarget,
-    /// Where that is a stand-in.
-    raw_target: Option<RawTarget>,
-    version: Version,
-    fields: Fields,
+    /// The request without its body.
+    head: Box<Request<Body>>,
     /// `None` if it has no body.
     body: Option<Replay>,
     /// When the body leaves for a pod that has not admitted the request.
@@ -57,7 +53,7 @@ pub(crate) struct RepeatableRequest {
 
 /// One attempt to send the request to a pod.
 pub(crate) struct PodAttempt {
-    pub(crate) request: Request<Body>,
+    pub(crate) request: Box<Request<Body>>,
     /// Opened when the pod has taken the request, if it was not opened before.
     pub(crate) gate: Option<Gate>,
 }
@@ -69,16 +65,16 @@ impl RepeatableRequest {
     /// queue-proxy asks for the body, which it does when the app did: asking earlier would hide that the app
     /// refuses.
     pub(crate) fn new(
-        mut request: Request<Body>,
+        mut request: Box<Request<Body>>,
         protocol: Protocol,
         connection: &Connection,
         context: &Arc<Context>,
     ) -> Self {
         set_host(&mut request, None, "localhost");
-        let (mut head, body) = request.into_parts();
+        let body = std::mem::take(request.body_mut());
         let is_trusted = context.forwarders.trusts(connection.peer().ip());
         let mut is_expecting = false;
-        if let Some(headers) = head.fields.of_hops_mut() {
+        if let Some(headers) = request.fields_mut().of_hops_mut() {
             strip_internal(headers);
             if !is_trusted {
                 strip_forwarded(headers);
@@ -87,26 +83,21 @@ impl RepeatableRequest {
         }
         if !is_trusted && connection.is_encrypted() {
             // In the map, because `set_forwarded_for` builds `Forwarded` from what it finds there.
-            head.fields.map_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+            request.headers_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
         }
-        set_forwarded_for(&mut head.fields, connection.forwarded_for());
+        set_forwarded_for(request.fields_mut(), connection.forwarded_for());
         if is_expecting {
-            head.fields.set_of_hops(names::EBB_EXPECT, HeaderValue::from_static("1"));
+            request.fields_mut().set_of_hops(names::EBB_EXPECT, HeaderValue::from_static("1"));
         }
-        let body = (!body.is_empty()).then(|| Replay::new(body, context));
         Self {
             protocol,
-            method: head.method,
-            target: head.target,
-            raw_target: head.extensions.remove(),
-            version: head.version,
-            fields: head.fields,
+            head: request,
             departure: match protocol {
                 Protocol::Http2 => BodyDeparture::AtOnce,
                 Protocol::Http1 if is_expecting => BodyDeparture::OnDemand,
                 Protocol::Http1 => BodyDeparture::IfKept,
             },
-            body,
+            body: (!body.is_empty()).then(|| Replay::new(body, context)),
         }
     }
 
@@ -117,19 +108,32 @@ impl RepeatableRequest {
             BodyDeparture::IfKept => !body.reserve(),
             BodyDeparture::OnDemand => true,
         });
-        let mut request = Request::new(Body::empty());
-        let gate = is_held.then(|| Gate::opened_by_continue(request.extensions_mut()));
-        if let Some(body) = &self.body {
-            *request.body_mut() = body.attempt(gate.clone())?;
+        let mut extensions = Extensions::new();
+        let gate = is_held.then(|| Gate::opened_by_continue(&mut extensions));
+        let body = match &self.body {
+            Some(body) => body.attempt(gate.clone())?,
+            None => Body::empty(),
+        };
+        if let Some(raw) = self.head.extensions().get::<RawTarget>() {
+            extensions.insert(raw.clone());
         }
-        *request.method_mut() = self.method.clone();
-        *request.target_mut() = self.target.clone();
-        if let Some(raw) = &self.raw_target {
-            request.extensions_mut().insert(raw.clone());
+        let mut fields = self.fields(way, hop);
+        if is_held {
+            fields.set_of_hops(EXPECT, HeaderValue::from_static("100-continue"));
         }
-        *request.version_mut() = self.version;
-        *request.fields_mut() = self.fields.clone();
-        let fields = request.fields_mut();
+        let head = RequestParts {
+            method: self.head.method().clone(),
+            target: self.head.target().clone(),
+            version: self.head.version(),
+            fields,
+            extensions,
+        };
+        Some(PodAttempt { request: Box::new(Request::from_parts(head, body)), gate })
+    }
+
+    /// The headers of an attempt, with those that only our own hops may say.
+    fn fields(&self, way: Way, hop: HopHeaders<'_>) -> Fields {
+        let mut fields = self.head.fields().clone();
         for (name, value) in [(names::EBB_HOP_KEY, hop.key), (names::EBB_POD, hop.pod)] {
             if let Some(value) = value {
                 fields.set_of_hops(name, value.clone());
@@ -149,10 +153,7 @@ impl RepeatableRequest {
         if way == Way::QueueAtOnce {
             fields.set_of_hops(names::EBB_NO_QUEUE, HeaderValue::from_static("1"));
         }
-        if gate.is_some() {
-            fields.set_of_hops(EXPECT, HeaderValue::from_static("100-continue"));
-        }
-        Some(PodAttempt { request, gate })
+        fields
     }
 
     /// A pod has taken the request: there will be no other attempt.

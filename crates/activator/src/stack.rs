@@ -48,12 +48,15 @@ pub(crate) struct RevisionPort {
 impl Service for ActivatorStack {
     type Body = AnswerBody;
 
-    /// Boxed, because a connection that waits for its next request has room for this future too.
+    /// Boxed, because a connection that waits for its next request has room for this future too. And so is the
+    /// request, for its whole way: the future would have room for it more than once, and each stage would
+    /// move it.
     fn call(
         self: Rc<Self>,
-        mut request: Request<Body>,
+        request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<Response<AnswerBody>, Abort>> + 'static {
+        let mut request = Box::new(request);
         Box::pin(async move {
             let kind = RequestKind::of(&request);
             let arrived = self.context.clock.now();
@@ -149,7 +152,7 @@ impl ActivatorStack {
     /// A request on its way. No async function, which would keep what this one consumes.
     fn forwarding<'s>(
         &'s self,
-        mut request: Request<Body>,
+        mut request: Box<Request<Body>>,
         revision: Arc<SharedRevision>,
         connection: &'s Connection,
         arrival: RequestArrival<'s>,
