@@ -111,7 +111,8 @@ impl RequestForwarder<'_> {
                     return Ok(self.answer_with_page(seat));
                 }
                 let address = self.pod_address(seat.address());
-                let guard = Guard::new(seat, address, &self.revision, self.upstreams);
+                let mut guard = Guard::new(seat, address, &self.revision, self.upstreams);
+                guard.granted_at = self.has_waited.then(|| self.revision.now());
                 let outcome = self.attempt(address, &guard).await?;
                 self.trace_outcome(&outcome, address);
                 place = match outcome {
@@ -374,8 +375,8 @@ impl RequestForwarder<'_> {
         mut response: Response<Body>,
         mut guard: Guard,
     ) -> Result<Response<AnswerBody>, Refusal> {
-        if self.has_waited {
-            let waited = guard.granted_at().saturating_since(self.arrived);
+        if let Some(granted_at) = guard.granted_at {
+            let waited = granted_at.saturating_since(self.arrived);
             let milliseconds = waited.as_secs_f64() * 1000.0;
             if let Ok(value) = HeaderValue::try_from(format!("ebb-wait;dur={milliseconds:.1}")) {
                 response.headers_mut().append(names::SERVER_TIMING, value);
