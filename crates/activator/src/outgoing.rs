@@ -82,8 +82,8 @@ impl RepeatableRequest {
             is_expecting = headers.remove(EXPECT).is_some();
         }
         if !is_trusted && connection.is_encrypted() {
-            // In the map, because `set_forwarded_for` builds `Forwarded` from what it finds there.
-            request.headers_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+            // Before the next line, which builds `Forwarded` of it.
+            request.fields_mut().set_of_hops(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
         }
         set_forwarded_for(request.fields_mut(), connection.forwarded_for());
         if is_expecting {

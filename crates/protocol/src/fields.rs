@@ -149,6 +149,15 @@ impl Fields {
         }
     }
 
+    /// The value of a header that a proxy has added to a head that is no map.
+    pub(crate) fn added(&self, name: &HeaderName) -> Option<&[u8]> {
+        match &self.0 {
+            FieldsForm::Lines(lines, _) => lines.added(name),
+            FieldsForm::List(list, _) => list.first(name),
+            FieldsForm::Map(_) => None,
+        }
+    }
+
     /// Sets a header that a proxy adds, and that [`Fields::of_hops`] would tell of.
     pub fn set_of_hops(&mut self, name: HeaderName, value: HeaderValue) {
         debug_assert!(!FieldName::of(name.as_str().as_bytes()).passes(), "{name} may be there");

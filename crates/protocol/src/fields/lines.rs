@@ -98,6 +98,11 @@ impl FieldLines {
         self.added.set(name, value);
     }
 
+    /// The value of a header that was set.
+    pub(super) fn added(&self, name: &HeaderName) -> Option<&[u8]> {
+        self.added.first(name)
+    }
+
     /// The value of `Host`, of which there is one at most.
     pub(crate) fn host(&self) -> Option<&[u8]> {
         let Range { start, end } = self.seen.host;
