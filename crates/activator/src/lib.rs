@@ -25,6 +25,7 @@ mod outgoing;
 mod pages;
 mod program;
 mod quota;
+mod recent_hosts;
 mod replay;
 mod reporting;
 mod revision_ports;

@@ -17,6 +17,7 @@ use crate::assignments::Assignments;
 use crate::context::Context;
 use crate::forward::{AnswerBody, RequestForwarder, RequestMeasure, activator_queue_full};
 use crate::outgoing::RepeatableRequest;
+use crate::recent_hosts::RecentHosts;
 use crate::reporting::RequestReporter;
 use crate::shared_revision::SharedRevision;
 use crate::stream_refusals::StreamRefusals;
@@ -35,6 +36,7 @@ pub(crate) struct ActivatorStack {
     /// Where it takes requests of one revision alone.
     pub(crate) port: Option<RevisionPort>,
     pub(crate) reporter: RequestReporter,
+    pub(crate) recent_hosts: RecentHosts<SharedRevision>,
 }
 
 /// A port at which requests of one revision alone come in. Its number also finds the port of the revision's
@@ -142,9 +144,17 @@ impl ActivatorStack {
         if let Some(port) = &self.port {
             return Destination::Known(Arc::clone(&port.revision));
         }
-        let host = normalised(effective_host(request).unwrap_or_default());
+        let written = effective_host(request).unwrap_or_default();
+        let changes = self.assignments.host_changes();
+        if let Some(revision) = self.recent_hosts.find(written, changes) {
+            return Destination::Known(revision);
+        }
+        let host = normalised(written);
         match self.assignments.find(&host) {
-            Some(revision) => Destination::Known(revision),
+            Some(revision) => {
+                self.recent_hosts.note(written, changes, &revision);
+                Destination::Known(revision)
+            }
             None => Destination::Unknown(host.into_owned()),
         }
     }
