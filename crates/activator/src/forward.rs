@@ -40,6 +40,8 @@ pub(crate) struct RequestForwarder<'a> {
     /// The client's connection, on which the request came.
     pub(crate) connection: &'a Connection,
     pub(crate) revision: Arc<SharedRevision>,
+    /// The path of the revision's requests, as it was when this one came.
+    pub(crate) routing: Routing,
     pub(crate) outgoing: RepeatableRequest,
     pub(crate) upgrade: Option<ClientUpgrade>,
     pub(crate) timers: Timers,
@@ -140,7 +142,7 @@ impl RequestForwarder<'_> {
         if let RequestMeasure::Unmeasured(kind) = self.measure {
             return Ok(RequestPlace::Unmeasured(kind));
         }
-        if self.revision.settings().routing == Routing::Direct
+        if self.routing == Routing::Direct
             && let Some(pick) = self.revision.pick_direct()
         {
             let seat = RequestSeat::direct(&self.revision, pick);

@@ -195,6 +195,7 @@ impl ActivatorStack {
             clock: self.context.clock,
             entrance: self.port.as_ref().map(|port| port.port),
             connection,
+            routing: settings.routing,
             revision,
             outgoing,
             upgrade,
