@@ -7,6 +7,7 @@
 mod decode;
 mod encode;
 mod huffman;
+mod repeats;
 mod table;
 mod unwanted;
 

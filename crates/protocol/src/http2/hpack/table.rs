@@ -16,7 +16,7 @@ pub(super) const ENTRY_OVERHEAD: usize = 32;
 pub(super) const TABLE_BYTES: usize = 4096;
 
 /// How many entries the static table has.
-const STATIC_ENTRIES: usize = 61;
+pub(super) const STATIC_ENTRIES: usize = 61;
 
 /// Where its entries with ordinary names begin.
 const FIRST_HEADER: usize = 15;
