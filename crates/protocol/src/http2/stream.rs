@@ -176,13 +176,6 @@ impl Stream {
     }
 }
 
-impl Stream {
-    /// Notes that its head takes so much memory.
-    pub(super) fn with_head(self, bytes: usize) -> Self {
-        Self { head_bytes: Cell::new(bytes), ..self }
-    }
-}
-
 impl State {
     /// Ends the stream with an error for its reader and its writer.
     pub(super) fn fail(&mut self, error: StreamError) {

@@ -246,8 +246,8 @@ impl Core {
             Err(HeadProblem::Target(problem, method)) => Err(RefusedHead::Target { problem, method }),
             Err(HeadProblem::Malformed) => return Err(malformed),
         };
-        let stream = Stream::new(id, self.stream_window, self.peer.stream_window);
-        let stream = stream.with_head(if request.is_ok() { memory } else { 0 });
+        let stream = Rc::new(Stream::new(id, self.stream_window, self.peer.stream_window));
+        stream.head_bytes.set(if request.is_ok() { memory } else { 0 });
         {
             let mut state = stream.state.borrow_mut();
             state.receiving.head = HeadProgress::Here;
@@ -260,7 +260,6 @@ impl Core {
                 return Err(malformed);
             }
         }
-        let stream = Rc::new(stream);
         self.streams.open(Rc::clone(&stream));
         if request.is_ok() {
             self.shortage.note_accepted(memory);
