@@ -94,7 +94,7 @@ impl BodyPieces {
 
     /// Forgets everything, and says how many bytes that was.
     pub fn clear(&mut self) -> usize {
-        std::mem::take(self).bytes
+        if self.is_empty() { 0 } else { std::mem::take(self).bytes }
     }
 
     fn end_joined(&mut self) {
