@@ -40,10 +40,11 @@ struct SeenFields {
     count: u16,
     /// Where the value of the one `Host` is; empty without one.
     host: Range<u16>,
+    /// Where the value of the first `User-Agent` is; empty without one.
+    user_agent: Range<u16>,
     /// The number in the one `Content-Length`.
     length: Option<u64>,
     has_date: bool,
-    has_user_agent: bool,
     has_content_type: bool,
     /// The lines that end at this hop, in their order; empty where there are fewer.
     dropped: [Range<u16>; DROPPED_MAX],
@@ -105,8 +106,12 @@ impl FieldLines {
 
     /// The value of `Host`, of which there is one at most.
     pub(crate) fn host(&self) -> Option<&[u8]> {
-        let Range { start, end } = self.seen.host;
-        if start < end { self.text.get(usize::from(start)..usize::from(end)) } else { None }
+        self.at(&self.seen.host)
+    }
+
+    /// The bytes at a place; `None` at an empty one.
+    fn at(&self, place: &Range<u16>) -> Option<&[u8]> {
+        if place.is_empty() { None } else { self.text.get(usize::from(place.start)..usize::from(place.end)) }
     }
 
     /// The number in `Content-Length`, of which there is one at most.
@@ -123,7 +128,7 @@ impl FieldLines {
     pub(super) fn first(&self, name: &HeaderName) -> Option<&[u8]> {
         match *name {
             HOST => return self.host(),
-            USER_AGENT if !self.seen.has_user_agent => return None,
+            USER_AGENT => return self.at(&self.seen.user_agent),
             CONTENT_TYPE if !self.seen.has_content_type => return None,
             CONTENT_LENGTH if self.seen.length.is_none() => return None,
             _ => {}
@@ -186,10 +191,10 @@ impl SeenFields {
 
     /// Leaves a line out of what is written. Says whether there is room for it among those that are.
     fn drop_line(&mut self, begin: usize, end: usize) -> bool {
-        let (Ok(start), Ok(end)) = (u16::try_from(begin), u16::try_from(end)) else { return false };
-        match self.dropped.iter_mut().find(|dropped| dropped.start == dropped.end) {
+        let Some(line) = short_range(&(begin..end)) else { return false };
+        match self.dropped.iter_mut().find(|dropped| dropped.is_empty()) {
             Some(free) => {
-                *free = start..end;
+                *free = line;
                 true
             }
             None => false,
@@ -205,10 +210,8 @@ impl SeenFields {
             FieldName::Passing => {}
             FieldName::Host => {
                 let is_first = self.host.is_empty();
-                let (Ok(start), Ok(end)) = (u16::try_from(place.start), u16::try_from(place.end)) else {
-                    return false;
-                };
-                self.host = start..end;
+                let Some(place) = short_range(place) else { return false };
+                self.host = place;
                 return is_first;
             }
             FieldName::ContentLength => {
@@ -217,7 +220,12 @@ impl SeenFields {
                 return is_first && self.length.is_some();
             }
             FieldName::Date => self.has_date = true,
-            FieldName::UserAgent => self.has_user_agent = true,
+            FieldName::UserAgent => {
+                if self.user_agent.is_empty() {
+                    let Some(place) = short_range(place) else { return false };
+                    self.user_agent = place;
+                }
+            }
             FieldName::ContentType => self.has_content_type = true,
             FieldName::Dropped => return self.drop_line(begin, line.end),
             FieldName::Connection => return names_no_header(value) && self.drop_line(begin, line.end),
@@ -225,6 +233,11 @@ impl SeenFields {
         }
         true
     }
+}
+
+/// A place within the first 64 KiB, beyond which no line is kept.
+fn short_range(place: &Range<usize>) -> Option<Range<u16>> {
+    Some(u16::try_from(place.start).ok()?..u16::try_from(place.end).ok()?)
 }
 
 /// Whether a `Connection` names no header that ends with it, nor another protocol.
