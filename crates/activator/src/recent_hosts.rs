@@ -18,7 +18,7 @@ const HOST_BYTES_MAX: usize = 255 + 6;
 pub(crate) struct RecentHosts<Revision>(RefCell<Vec<Option<RecentHost<Revision>>>>);
 
 struct RecentHost<Revision> {
-    /// As requests write it.
+    /// The host as requests write it.
     host: Box<str>,
     /// How many changes of hosts there were when it was looked up.
     changes: u64,

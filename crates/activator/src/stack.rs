@@ -50,8 +50,8 @@ pub(crate) struct RevisionPort {
 impl Service for ActivatorStack {
     type Body = AnswerBody;
 
-    /// Boxed, because a connection that waits for its next request has room for this future too. And so is the
-    /// request, for its whole way: the future would have room for it more than once, and each stage would
+    /// Boxed, because a connection that waits for its next request has room for this future too. And so is
+    /// the request, for its whole way: the future would have room for it more than once, and each stage would
     /// move it.
     fn call(
         self: Rc<Self>,

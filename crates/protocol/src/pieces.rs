@@ -21,7 +21,7 @@ const JOINED_BYTES: usize = 16 * 1024;
 pub struct BodyPieces {
     /// The first one, which is all that most bodies have; empty if there is none.
     first: Bytes,
-    /// The pieces behind it.
+    /// The pieces behind the first.
     pieces: VecDeque<Bytes>,
     /// Small pieces behind the others, joined as they came.
     joined: BytesMut,

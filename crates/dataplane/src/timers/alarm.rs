@@ -3,7 +3,8 @@
 //! To make one, to put it into the runtime's wheel and to take it out again costs more than all else that a
 //! request does about time. So it is kept for the next request, and stays where it is in the wheel: one that
 //! is due before its request is moves only when it fires, which is seldom, for requests end far sooner than
-//! they may. One that fires meanwhile wakes the task that used it last, which finds that nothing has happened.
+//! they may. One that fires meanwhile wakes the task that used it last, which finds that nothing has
+//! happened.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -19,7 +19,7 @@ const SPARE_ROOM_MAX: usize = 32;
 const SPARE_MAX: usize = 64;
 
 thread_local! {
-    /// Empty lists with room.
+    /// Empty lists that have room.
     static SPARE: RefCell<Vec<Vec<(HeaderName, HeaderValue)>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -28,7 +28,7 @@ thread_local! {
 pub(super) struct HeaderList(Vec<(HeaderName, HeaderValue)>);
 
 impl HeaderList {
-    /// All of them.
+    /// All headers in their order.
     pub(super) fn list(&self) -> &[(HeaderName, HeaderValue)] {
         &self.0
     }

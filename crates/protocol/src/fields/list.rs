@@ -48,7 +48,7 @@ impl FieldList {
         self.is_odd
     }
 
-    /// All headers.
+    /// All headers in their order.
     pub(super) fn headers(&self) -> &[(HeaderName, HeaderValue)] {
         self.headers.list()
     }

@@ -62,7 +62,7 @@ pub(super) fn waiting_memory(fields: &Fields) -> usize {
     memory_of_letters(bytes)
 }
 
-/// The same of trailers.
+/// As [`waiting_memory`], for the trailers of a message.
 pub(super) fn waiting_memory_of_trailers(trailers: &HeaderMap) -> usize {
     memory_of_letters(trailers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum())
 }

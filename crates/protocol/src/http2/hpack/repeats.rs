@@ -30,7 +30,7 @@ pub(super) struct RepeatedLiterals {
 /// A literal that stood in a head before.
 #[derive(Debug)]
 pub(super) struct RepeatedLiteral {
-    /// All of its bytes.
+    /// All bytes of the literal.
     pub(super) written: Box<[u8]>,
     pub(super) field: Field,
     /// How many bytes the field counts for.
@@ -39,7 +39,7 @@ pub(super) struct RepeatedLiteral {
 }
 
 impl RepeatedLiterals {
-    /// A head begins.
+    /// The next head begins here.
     pub(super) fn begin(&mut self) {
         self.next = 0;
     }
