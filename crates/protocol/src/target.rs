@@ -12,6 +12,7 @@ use std::fmt;
 use bytes::Bytes;
 use thiserror::Error;
 
+use crate::byte_table::allowed_length;
 use crate::message::Request;
 
 /// As long as the target of a request may be; `http::Uri` can hold no more, be it in the encoded form.
@@ -136,7 +137,7 @@ const fn needs_percent_encoding(byte: u8) -> bool {
 
 /// Whether each byte may stand in a host, see [`may_be_in_host`].
 pub(crate) fn may_be_host(text: &[u8]) -> bool {
-    text.iter().all(|byte| MAY_BE_IN_HOST[usize::from(*byte)])
+    allowed_length(text, &MAY_BE_IN_HOST) == text.len()
 }
 
 /// The answers of [`may_be_in_host`], because every request has a host, and a look is cheaper than the
