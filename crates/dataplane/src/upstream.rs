@@ -83,8 +83,8 @@ impl Upstreams {
         let request = request.into();
         match protocol {
             Protocol::Http1 => Either::Left(http1::send(&self.0, to, request)),
-            // Boxed, because the future of every HTTP/1.1 request would have room for it.
-            Protocol::Http2 => Either::Right(Box::pin(http2::send(&self.0, to, request))),
+            // No larger than the other: what is needed seldom is boxed there.
+            Protocol::Http2 => Either::Right(http2::send(&self.0, to, request)),
         }
     }
 
