@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -52,8 +52,10 @@ pub(crate) struct Upkeep {
 /// All revisions of an activator.
 pub(crate) struct Assignments {
     context: Arc<Context>,
-    /// The revision of each host. Every request reads it.
+    /// The revision of each host.
     by_host: DashMap<String, Arc<SharedRevision>>,
+    /// How often one of them has changed. Every request reads it.
+    host_changes: AtomicU64,
     /// Taken by the thread of the links, and by a look at what the activator holds.
     known: Mutex<ActivatorRevisions<RevisionHandle>>,
     /// How large a head may be while its revision is not known, in bytes. Read before every head.
@@ -82,6 +84,7 @@ impl Assignments {
         Self {
             context,
             by_host: DashMap::new(),
+            host_changes: AtomicU64::new(0),
             known: Mutex::new(known),
             head_size_max: AtomicU32::new(HeadSizeLimit::MAX.bytes()),
             news: watch::Sender::new(AssignmentNews::default()),
@@ -93,6 +96,11 @@ impl Assignments {
     pub(crate) fn find(&self, host: &str) -> Option<Arc<SharedRevision>> {
         let at = |host: &str| self.by_host.get(host).map(|entry| Arc::clone(entry.value()));
         at(host).or_else(|| host_search::stand_ins(host).find_map(|host| at(&host)))
+    }
+
+    /// How often the answers of [`Assignments::find`] may have changed so far.
+    pub(crate) fn host_changes(&self) -> u64 {
+        self.host_changes.load(Ordering::Acquire)
     }
 
     /// How large the head of a request may be while its revision is not known.
@@ -157,6 +165,13 @@ impl Assignments {
         }
     }
 
+    /// A host leads elsewhere from now on. Counted after the change: what is found before it counts was found
+    /// under the number before.
+    fn note_host_change(&self) {
+        self.host_changes.fetch_add(1, Ordering::Release);
+        self.news.send_modify(|news| news.changes += 1);
+    }
+
     /// Carries out a command, unless it is the duty of the thread of the links.
     fn carry_out(
         &self,
@@ -173,12 +188,12 @@ impl Assignments {
             ActivatorCommand::LeadHost { host, revision } => {
                 if let Some(handle) = known.cell(&revision) {
                     self.by_host.insert(host, Arc::clone(handle.shared()));
-                    self.news.send_modify(|news| news.changes += 1);
+                    self.note_host_change();
                 }
             }
             ActivatorCommand::ReleaseHost { host } => {
                 self.by_host.remove(&host);
-                self.news.send_modify(|news| news.changes += 1);
+                self.note_host_change();
             }
             ActivatorCommand::LimitHeads { limit } => {
                 self.head_size_max.store(limit.bytes(), Ordering::Relaxed);

@@ -36,16 +36,22 @@ impl CallerLog {
         }
         self.sample_at.store((now + SAMPLE_EVERY).as_nanos(), Ordering::Relaxed);
         let address = if trusts() { forwarded_for(fields).unwrap_or(peer) } else { peer };
-        let agent = fields.first(&USER_AGENT).map(beginning).unwrap_or_default();
+        let agent = fields.first(&USER_AGENT).unwrap_or_default();
         let mut seen = self.seen.lock();
-        let is_this = |caller: &Caller| caller.address == address && *caller.user_agent == *agent;
-        let place = seen.iter().position(|(_, caller)| is_this(caller));
-        let caller = place.map_or_else(
-            || Caller { user_agent: agent.as_str().into(), address },
-            |place| seen.remove(place).1,
-        );
-        seen.insert(0, (now, caller));
-        seen.truncate(Caller::NAMED_MAX);
+        let is_this =
+            |caller: &Caller| caller.address == address && beginning(agent).eq(caller.user_agent.bytes());
+        match seen.iter().position(|(_, caller)| is_this(caller)) {
+            // Nearly always the sender is known: a text is made of it only when it is new.
+            Some(place) => {
+                seen[..=place].rotate_right(1);
+                seen[0].0 = now;
+            }
+            None => {
+                let user_agent: String = beginning(agent).map(char::from).collect();
+                seen.insert(0, (now, Caller { user_agent: user_agent.into(), address }));
+                seen.truncate(Caller::NAMED_MAX);
+            }
+        }
     }
 
     /// The callers of the last two seconds, the latest first.
@@ -63,12 +69,11 @@ fn forwarded_for(fields: &Fields) -> Option<IpAddr> {
 }
 
 /// The beginning of a `User-Agent`, with `?` for each byte that people cannot read.
-fn beginning(agent: &[u8]) -> String {
-    let visible = agent.iter().take(Caller::AGENT_BYTES_MAX).map(|&byte| match byte {
-        b' '..=b'~' => char::from(byte),
-        _ => '?',
-    });
-    visible.collect()
+fn beginning(agent: &[u8]) -> impl Iterator<Item = u8> {
+    agent.iter().take(Caller::AGENT_BYTES_MAX).map(|&byte| match byte {
+        b' '..=b'~' => byte,
+        _ => b'?',
+    })
 }
 
 #[cfg(test)]
@@ -125,6 +130,21 @@ mod tests {
             log.note(at, &fields(&[(FORWARDED_FOR, forwarded)]), peer, || is_trusted);
             assert_eq!(log.lately(at)[0].address.to_string(), expected);
         }
-        assert_eq!(beginning("curl\u{fc}\n".as_bytes()), "curl???");
+    }
+
+    #[test]
+    fn an_agent_is_the_same_caller_however_much_of_it_is_unreadable_or_cut_off() {
+        let (log, peer) = (CallerLog::default(), IpAddr::from([10, 0, 0, 7]));
+        let long = "a".repeat(Caller::AGENT_BYTES_MAX);
+        let agents = [&b"curl\xc3\xbc\t"[..], long.as_bytes(), b"curl?\xff?", b"curl", b""];
+        let longer = [long.as_bytes(), b"b"].concat();
+        for (number, agent) in (0..).zip(agents.into_iter().chain([&longer[..], agents[0]])) {
+            let agent = HeaderValue::from_bytes(agent).expect("legal");
+            let fields = Fields::from(HeaderMap::from_iter([(USER_AGENT, agent)]));
+            log.note(Timestamp::from_millis(1000 + number * 100), &fields, peer, || true);
+        }
+        let seen = log.lately(Timestamp::from_millis(2000));
+        let agents: Vec<&str> = seen.iter().map(|caller| &*caller.user_agent).collect();
+        assert_eq!(agents, ["curl???", &long, "", "curl"]);
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct RequestForwarder<'a> {
     /// The client's connection, on which the request came.
     pub(crate) connection: &'a Connection,
     pub(crate) revision: Arc<SharedRevision>,
+    /// The path of the revision's requests, as it was when this one came.
+    pub(crate) routing: Routing,
     pub(crate) outgoing: RepeatableRequest,
     pub(crate) upgrade: Option<ClientUpgrade>,
     pub(crate) timers: Timers,
@@ -111,7 +113,8 @@ impl RequestForwarder<'_> {
                     return Ok(self.answer_with_page(seat));
                 }
                 let address = self.pod_address(seat.address());
-                let guard = Guard::new(seat, address, &self.revision, self.upstreams);
+                let mut guard = Guard::new(seat, address, &self.revision, self.upstreams);
+                guard.granted_at = self.has_waited.then(|| self.revision.now());
                 let outcome = self.attempt(address, &guard).await?;
                 self.trace_outcome(&outcome, address);
                 place = match outcome {
@@ -139,7 +142,7 @@ impl RequestForwarder<'_> {
         if let RequestMeasure::Unmeasured(kind) = self.measure {
             return Ok(RequestPlace::Unmeasured(kind));
         }
-        if self.revision.settings().routing == Routing::Direct
+        if self.routing == Routing::Direct
             && let Some(pick) = self.revision.pick_direct()
         {
             let seat = RequestSeat::direct(&self.revision, pick);
@@ -377,8 +380,8 @@ impl RequestForwarder<'_> {
         mut response: Response<Body>,
         mut guard: Guard,
     ) -> Result<Response<AnswerBody>, Refusal> {
-        if self.has_waited {
-            let waited = guard.granted_at().saturating_since(self.arrived);
+        if let Some(granted_at) = guard.granted_at {
+            let waited = granted_at.saturating_since(self.arrived);
             let milliseconds = waited.as_secs_f64() * 1000.0;
             if let Ok(value) = HeaderValue::try_from(format!("ebb-wait;dur={milliseconds:.1}")) {
                 response.headers_mut().append(names::SERVER_TIMING, value);

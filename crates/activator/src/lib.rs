@@ -27,6 +27,7 @@ mod pages;
 mod place;
 mod program;
 mod quota;
+mod recent_hosts;
 mod replay;
 mod reporting;
 mod revision_ports;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use dataplane::{
-    Body, Connection, Fields, Gate, Protocol, RawTarget, Request, RequestTarget, names, set_forwarded_for,
+    Body, Connection, Fields, Gate, Protocol, RawTarget, Request, RequestParts, names, set_forwarded_for,
     set_host, strip_forwarded,
 };
+use http::Extensions;
 use http::header::{EXPECT, HeaderName, HeaderValue};
-use http::{Method, Version};
 
 use crate::context::Context;
 use crate::replay::Replay;
@@ -43,12 +43,8 @@ enum BodyDeparture {
 /// One request, ready for any number of attempts.
 pub(crate) struct RepeatableRequest {
     pub(crate) protocol: Protocol,
-    method: Method,
-    target: RequestTarget,
-    /// Where that is a stand-in.
-    raw_target: Option<RawTarget>,
-    version: Version,
-    fields: Fields,
+    /// The request without its body.
+    head: Box<Request<Body>>,
     /// `None` if it has no body.
     body: Option<Replay>,
     /// When the body leaves for a pod that has not admitted the request.
@@ -63,7 +59,7 @@ pub(crate) struct RepeatableRequest {
 
 /// One attempt to send the request to a pod.
 pub(crate) struct PodAttempt {
-    pub(crate) request: Request<Body>,
+    pub(crate) request: Box<Request<Body>>,
     /// Opened when the pod has taken the request, if it was not opened before.
     pub(crate) gate: Option<Gate>,
     /// The pod's queue-proxy is Knative's, which says no word of ours: one in its answer is the app's.
@@ -77,7 +73,7 @@ impl RepeatableRequest {
     /// queue-proxy asks for the body, which it does when the app did: asking earlier would hide that the app
     /// refuses.
     pub(crate) fn new(
-        mut request: Request<Body>,
+        mut request: Box<Request<Body>>,
         protocol: Protocol,
         connection: &Connection,
         context: &Arc<Context>,
@@ -86,10 +82,10 @@ impl RepeatableRequest {
         let plain_host = place.host_for_plain_pods(&request);
         let noted_host = place.noted_host(request.fields());
         set_host(&mut request, noted_host, "localhost");
-        let (mut head, body) = request.into_parts();
+        let body = std::mem::take(request.body_mut());
         let is_trusted = context.forwarders.trusts(connection.peer().ip());
         let mut is_expecting = false;
-        if let Some(headers) = head.fields.of_hops_mut() {
+        if let Some(headers) = request.fields_mut().of_hops_mut() {
             place.strip(headers);
             if !is_trusted {
                 strip_forwarded(headers);
@@ -97,24 +93,19 @@ impl RepeatableRequest {
             is_expecting = headers.remove(EXPECT).is_some();
         }
         if !is_trusted && connection.is_encrypted() {
-            // In the map, because `set_forwarded_for` builds `Forwarded` from what it finds there.
-            head.fields.map_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+            // Before the next line, which builds `Forwarded` of it.
+            request.fields_mut().set_of_hops(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
         }
-        set_forwarded_for(&mut head.fields, connection.forwarded_for());
-        let body = (!body.is_empty()).then(|| Replay::new(body, context));
+        set_forwarded_for(request.fields_mut(), connection.forwarded_for());
         Self {
             protocol,
-            method: head.method,
-            target: head.target,
-            raw_target: head.extensions.remove(),
-            version: head.version,
-            fields: head.fields,
+            head: request,
             departure: match protocol {
                 Protocol::Http2 => BodyDeparture::AtOnce,
                 Protocol::Http1 if is_expecting => BodyDeparture::OnDemand,
                 Protocol::Http1 => BodyDeparture::IfKept,
             },
-            body,
+            body: (!body.is_empty()).then(|| Replay::new(body, context)),
             is_expecting,
             is_in_knatives_place: place.is_knatives(),
             plain_host,
@@ -130,27 +121,32 @@ impl RepeatableRequest {
             BodyDeparture::IfKept => !body.reserve() && !is_plain,
             BodyDeparture::OnDemand => !is_plain,
         });
-        let mut request = Request::new(Body::empty());
-        let gate = is_held.then(|| Gate::opened_by_continue(request.extensions_mut()));
-        if let Some(body) = &self.body {
-            *request.body_mut() = body.attempt(gate.clone())?;
+        let mut extensions = Extensions::new();
+        let gate = is_held.then(|| Gate::opened_by_continue(&mut extensions));
+        let body = match &self.body {
+            Some(body) => body.attempt(gate.clone())?,
+            None => Body::empty(),
+        };
+        if let Some(raw) = self.head.extensions().get::<RawTarget>() {
+            extensions.insert(raw.clone());
         }
-        *request.method_mut() = self.method.clone();
-        *request.target_mut() = self.target.clone();
-        if let Some(raw) = &self.raw_target {
-            request.extensions_mut().insert(raw.clone());
-        }
-        *request.version_mut() = self.version;
-        *request.fields_mut() = self.fields.clone();
+        let mut fields = self.head.fields().clone();
         if is_plain {
-            self.say_plainly(request.fields_mut(), way);
+            self.say_plainly(&mut fields, way);
         } else {
-            self.say(request.fields_mut(), way, hop);
+            self.say(&mut fields, way, hop);
         }
-        if gate.is_some() {
-            request.fields_mut().set_of_hops(EXPECT, HeaderValue::from_static("100-continue"));
+        if is_held {
+            fields.set_of_hops(EXPECT, HeaderValue::from_static("100-continue"));
         }
-        Some(PodAttempt { request, gate, is_plain })
+        let head = RequestParts {
+            method: self.head.method().clone(),
+            target: self.head.target().clone(),
+            version: self.head.version(),
+            fields,
+            extensions,
+        };
+        Some(PodAttempt { request: Box::new(Request::from_parts(head, body)), gate, is_plain })
     }
 
     /// Says to a queue-proxy of ours who sends, and which way the request goes.

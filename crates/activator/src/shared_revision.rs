@@ -21,6 +21,7 @@ mod turn;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use dataplane::RefusalReason;
@@ -133,9 +134,9 @@ impl SharedRevision {
         self.context.limits.waiting_in_all
     }
 
-    /// A request that arrived then was answered with this status, and the answer is over.
-    pub(crate) fn answered(&self, status: StatusCode, arrived: Timestamp) {
-        self.metrics.answered(status, self.now().saturating_since(arrived));
+    /// A request was answered with this status, and so long after its arrival the answer is over.
+    pub(crate) fn answered(&self, status: StatusCode, took: Duration) {
+        self.metrics.answered(status, took);
     }
 
     /// Counts an unmeasured request that its pod did not start and that goes to another pod.
@@ -251,7 +252,10 @@ impl SharedRevision {
 
     /// Something happened to a request that does not wait.
     fn tell(&self, event: RequestEvent) {
-        let now = self.now();
+        self.tell_at(event, self.now());
+    }
+
+    fn tell_at(&self, event: RequestEvent, now: Timestamp) {
         let mut state = self.state.lock();
         state.queue.handle(event, now);
         self.plan(&mut state);

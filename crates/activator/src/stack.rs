@@ -17,6 +17,7 @@ use crate::assignments::Assignments;
 use crate::context::Context;
 use crate::forward::{AnswerBody, RequestForwarder, RequestMeasure, activator_queue_full};
 use crate::outgoing::RepeatableRequest;
+use crate::recent_hosts::RecentHosts;
 use crate::reporting::RequestReporter;
 use crate::shared_revision::SharedRevision;
 use crate::stream_refusals::StreamRefusals;
@@ -35,6 +36,7 @@ pub(crate) struct ActivatorStack {
     /// Where it takes requests of one revision alone.
     pub(crate) port: Option<RevisionPort>,
     pub(crate) reporter: RequestReporter,
+    pub(crate) recent_hosts: RecentHosts<SharedRevision>,
 }
 
 /// A port at which requests of one revision alone come in. Its number also finds the port of the revision's
@@ -48,12 +50,15 @@ pub(crate) struct RevisionPort {
 impl Service for ActivatorStack {
     type Body = AnswerBody;
 
-    /// Boxed, because a connection that waits for its next request has room for this future too.
+    /// Boxed, because a connection that waits for its next request has room for this future too. And so is
+    /// the request, for its whole way: the future would have room for it more than once, and each stage would
+    /// move it.
     fn call(
         self: Rc<Self>,
-        mut request: Request<Body>,
+        request: Request<Body>,
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<Response<AnswerBody>, Abort>> + 'static {
+        let mut request = Box::new(request);
         Box::pin(async move {
             if let Some(answer) = self.probed(&request) {
                 return Ok(answer);
@@ -149,12 +154,18 @@ impl ActivatorStack {
         if let Some(port) = &self.port {
             return Destination::Known(Arc::clone(&port.revision));
         }
-        let host = match self.context.place.named_host(request.fields()) {
-            Some(host) => Cow::Owned(host),
-            None => normalised(effective_host(request).unwrap_or_default()),
-        };
+        let named = self.context.place.named_host(request.fields());
+        let written = named.as_deref().or_else(|| effective_host(request)).unwrap_or_default();
+        let changes = self.assignments.host_changes();
+        if let Some(revision) = self.recent_hosts.find(written, changes) {
+            return Destination::Known(revision);
+        }
+        let host = normalised(written);
         match self.assignments.find(&host) {
-            Some(revision) => Destination::Known(revision),
+            Some(revision) => {
+                self.recent_hosts.note(written, changes, &revision);
+                Destination::Known(revision)
+            }
             None => Destination::Unknown(host.into_owned()),
         }
     }
@@ -162,7 +173,7 @@ impl ActivatorStack {
     /// A request on its way. No async function, which would keep what this one consumes.
     fn forwarding<'s>(
         &'s self,
-        mut request: Request<Body>,
+        mut request: Box<Request<Body>>,
         revision: Arc<SharedRevision>,
         connection: &'s Connection,
         arrival: RequestArrival<'s>,
@@ -195,6 +206,7 @@ impl ActivatorStack {
             clock: self.context.clock,
             entrance: self.port.as_ref().map(|port| port.port),
             connection,
+            routing: settings.routing,
             revision,
             outgoing,
             upgrade,

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::assignments::Assignments;
 use crate::context::Context;
+use crate::recent_hosts::RecentHosts;
 use crate::reporting::RequestReporter;
 use crate::stack::{ActivatorStack, RevisionPort};
 
@@ -93,6 +94,7 @@ impl WorkerListeners {
             drain: drain.clone(),
             port,
             reporter: self.reporter.clone(),
+            recent_hosts: RecentHosts::default(),
         })
     }
 

@@ -11,7 +11,7 @@ use protocol::http1::MalformedMessage;
 use thiserror::Error;
 
 pub(crate) use flushing::poll_flush;
-pub(crate) use reading::{READ_BYTES, poll_read, poll_read_in_place};
+pub(crate) use reading::{READ_BYTES, poll_read, poll_read_head, poll_read_in_place};
 
 /// How long a peer that may still be sending has to notice that we closed our side. Closing the other side
 /// while bytes arrive resets the connection, and a peer that sees the reset first never reads our last words.

@@ -52,7 +52,7 @@ pub use plain_text::plain_line;
 pub use protocol::http1::{HeadLimits, MalformedMessage};
 pub use protocol::http2::{ErrorCode, MemoryBudget, StreamError};
 pub use protocol::{
-    BodyPieces, Fields, RawTarget, Request, RequestTarget, Response, connection_asks_to_upgrade,
+    BodyPieces, Fields, RawTarget, Request, RequestParts, Response, connection_asks_to_upgrade,
     effective_host, has_internal, names, remove_hop_by_hop, set_forwarded_for, set_host, strip_forwarded,
     strip_internal, strip_refusal, strip_shadowing,
 };

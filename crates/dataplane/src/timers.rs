@@ -3,10 +3,11 @@
 //!
 //! One timer of the runtime serves all three, set to whichever is due first. Bytes only note the time; the
 //! timer finds that out when it fires and goes back to sleep, so that a byte never costs a timer operation.
+//! Timers of requests that are over are kept with their timer of the runtime for those that come next.
 
 mod alarm;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -18,6 +19,14 @@ use runtime::Clock;
 use vocabulary::{RequestTimeouts, Timestamp};
 
 use alarm::Alarm;
+
+/// How many timers are kept. Requests end and begin in turns, so that a few serve many.
+const SPARE_MAX: usize = 64;
+
+thread_local! {
+    /// Timers of requests that are over.
+    static SPARE: RefCell<Vec<Timers>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Which limit a request exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +65,10 @@ impl Activity {
 
 /// The running timers of one request. They start with the request, so time in a queue counts. Boxed, because
 /// they are moved with the request, and then with its answer and the body of that.
+///
+/// The box is there until they are dropped, and goes to the spares then.
 #[derive(Debug)]
-pub struct Timers(Box<RunningTimers>);
+pub struct Timers(Option<Box<RunningTimers>>);
 
 /// The state of [`Timers`], in its box.
 #[derive(Debug)]
@@ -67,7 +78,10 @@ struct RunningTimers {
     started_at: Timestamp,
     is_response_awaited: bool,
     activity: Option<Activity>,
+    /// Perhaps one of a request before.
     alarm: Option<Alarm>,
+    /// Whether the alarm was found to belong to the present runtime, or there is none.
+    is_alarm_known: bool,
 }
 
 pin_project! {
@@ -104,30 +118,38 @@ impl Timers {
     /// Starts the clocks as of `started_at`, for a request that has waited elsewhere.
     pub fn start_at(limits: RequestTimeouts, started_at: Timestamp, clock: Clock) -> Self {
         let activity = limits.idle.map(|_| Activity { clock, last: Rc::new(Cell::new(started_at)) });
-        Self(Box::new(RunningTimers {
+        let mut timers = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Self(None));
+        let running = RunningTimers {
             clock,
             limits,
             started_at,
             is_response_awaited: true,
             activity,
-            alarm: None,
-        }))
+            alarm: timers.0.as_mut().and_then(|former| former.alarm.take()),
+            is_alarm_known: false,
+        };
+        match &mut timers.0 {
+            Some(former) => **former = running,
+            None => timers.0 = Some(Box::new(running)),
+        }
+        timers
     }
 
     /// When the request arrived, from which all timers of the request count.
     pub fn started_at(&self) -> Timestamp {
-        self.0.started_at
+        self.running().started_at
     }
 
     /// Where bytes of this exchange are to be noted; `None` if no timer depends on them.
     pub fn activity(&self) -> Option<Activity> {
-        self.0.activity.clone()
+        self.running().activity.clone()
     }
 
     /// The response began: it has no start to wait for any more. Counts as activity.
     pub(crate) fn response_started(&mut self) {
-        self.0.is_response_awaited = false;
-        if let Some(activity) = &self.0.activity {
+        let running = self.running_mut();
+        running.is_response_awaited = false;
+        if let Some(activity) = &running.activity {
             activity.mark();
         }
     }
@@ -139,7 +161,29 @@ impl Timers {
 
     /// Ready once a timer has fired; otherwise wakes the task when one does.
     pub(crate) fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
-        self.0.poll_expired(context)
+        self.running_mut().poll_expired(context)
+    }
+
+    fn running(&self) -> &RunningTimers {
+        self.0.as_deref().expect("timers run until they are dropped")
+    }
+
+    fn running_mut(&mut self) -> &mut RunningTimers {
+        self.0.as_deref_mut().expect("timers run until they are dropped")
+    }
+}
+
+impl Drop for Timers {
+    fn drop(&mut self) {
+        let Some(mut running) = self.0.take() else { return };
+        running.activity = None;
+        // The thread may be about to end, and have no spares any more.
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < SPARE_MAX {
+                spare.push(Self(Some(running)));
+            }
+        });
     }
 }
 
@@ -150,13 +194,14 @@ impl RunningTimers {
             // touching the alarm.
             let Some((at, expired)) = self.next_deadline() else { return Poll::Pending };
             let instant = self.clock.instant(at);
+            self.forget_foreign_alarm();
             match &mut self.alarm {
                 // Later than it is set to is fine: it fires early, finds that out, and is set again.
-                Some(alarm) if alarm.at() <= Some(instant) => {
+                Some(alarm) if alarm.at() <= instant => {
                     if alarm.poll(context).is_pending() {
                         return Poll::Pending;
                     }
-                    if alarm.at() >= Some(instant) || at <= self.clock.now() {
+                    if alarm.at() >= instant || at <= self.clock.now() {
                         return Poll::Ready(expired);
                     }
                     alarm.move_to(instant);
@@ -164,6 +209,18 @@ impl RunningTimers {
                 Some(alarm) => alarm.move_to(instant),
                 None => self.alarm = Some(Alarm::set(instant)),
             }
+        }
+    }
+
+    /// Sees to it that the alarm, if there is one, fires here: the thread may have had another runtime when
+    /// it was made.
+    fn forget_foreign_alarm(&mut self) {
+        if self.is_alarm_known {
+            return;
+        }
+        self.is_alarm_known = true;
+        if self.alarm.as_ref().is_some_and(|alarm| !alarm.is_of_present_runtime()) {
+            self.alarm = None;
         }
     }
 
@@ -184,64 +241,4 @@ impl RunningTimers {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-    use std::time::Duration;
-
-    use super::*;
-
-    fn limits(request: Option<u64>, response_start: Option<u64>, idle: Option<u64>) -> RequestTimeouts {
-        let seconds = |limit: Option<u64>| limit.map(Duration::from_secs);
-        RequestTimeouts {
-            request: seconds(request),
-            response_start: seconds(response_start),
-            idle: seconds(idle),
-        }
-    }
-
-    async fn expire(timers: &mut Timers) -> (ExceededLimit, Duration) {
-        let expired = poll_fn(|context| timers.poll_expired(context)).await;
-        (expired, timers.0.clock.now().saturating_since(timers.0.started_at))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_earliest_limit_fires_and_names_itself() {
-        let clock = Clock::start();
-        for (given, expected) in [
-            (limits(Some(3), Some(5), None), (ExceededLimit::Request, 3)),
-            (limits(Some(20), Some(2), None), (ExceededLimit::ResponseStart, 2)),
-            (limits(Some(20), None, Some(2)), (ExceededLimit::Idle, 2)),
-        ] {
-            let (expired, after) = expire(&mut Timers::start(given, clock)).await;
-            assert_eq!((expired, after.as_secs()), expected);
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn no_limit_never_fires() {
-        let mut timers = Timers::start(limits(None, None, None), Clock::start());
-        let year = timers.limit(tokio::time::sleep(Duration::from_hours(8760))).await;
-        assert_eq!(year, Ok(()));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_begun_response_ends_the_wait_for_its_start_only() {
-        let mut timers = Timers::start(limits(Some(9), Some(2), None), Clock::start());
-        timers.response_started();
-        let (expired, after) = expire(&mut timers).await;
-        assert_eq!((expired, after.as_secs()), (ExceededLimit::Request, 9));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn every_byte_restarts_the_idle_clock_exactly() {
-        let mut timers = Timers::start(limits(None, None, Some(2)), Clock::start());
-        let activity = timers.activity().expect("an idle limit is set");
-        for _ in 0..4 {
-            let wait = tokio::time::sleep(Duration::from_millis(1500));
-            assert_eq!(timers.limit(wait).await, Ok(()));
-            activity.mark();
-        }
-        let (expired, after) = expire(&mut timers).await;
-        assert_eq!((expired, after.as_millis()), (ExceededLimit::Idle, 8000));
-    }
-}
+mod tests;

@@ -131,8 +131,9 @@ async fn await_first_byte(
 /// Marks a request as one that came over TLS, whatever its sender says of that. Its target gets the scheme
 /// `http`, because it travels on without TLS.
 pub fn note_tls<B>(request: &mut Request<B>) {
-    request.headers_mut().insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
-    if request.uri().scheme() == Some(&Scheme::HTTPS) {
+    request.fields_mut().set_of_hops(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+    // A target with a scheme names a host, and of one without there are no parts to be read.
+    if request.target().authority().is_some() && request.uri().scheme() == Some(&Scheme::HTTPS) {
         let mut parts = request.uri().clone().into_parts();
         parts.scheme = Some(Scheme::HTTP);
         *request.uri_mut() = Uri::from_parts(parts).expect("another scheme leaves a target whole");

@@ -8,6 +8,7 @@
 //! every failure is whether it was [`PeerStart`]: what was never written goes to another connection without
 //! any client noticing.
 
+mod address_numbers;
 mod dial;
 mod error;
 mod http1;
@@ -31,6 +32,7 @@ pub use error::{PeerStart, SendError, SendErrorKind};
 pub use limits::{GivenUpRequests, LateBodies, LostRequests, PriorKnowledge, UpstreamLimits};
 
 use crate::body::Body;
+use address_numbers::AddressNumbers;
 use pool::Pool;
 
 /// Which protocol a request is sent with.
@@ -81,8 +83,8 @@ impl Upstreams {
         let request = request.into();
         match protocol {
             Protocol::Http1 => Either::Left(http1::send(&self.0, to, request)),
-            // Boxed, because the future of every HTTP/1.1 request would have room for it.
-            Protocol::Http2 => Either::Right(Box::pin(http2::send(&self.0, to, request))),
+            // No larger than the other: what is needed seldom is boxed there.
+            Protocol::Http2 => Either::Right(http2::send(&self.0, to, request)),
         }
     }
 
@@ -97,7 +99,7 @@ impl Upstreams {
 
     /// Closes the connections to `address` that no request uses; those in use close when they are done.
     pub fn close_idle(&self, address: SocketAddr) {
-        let closed = self.0.hosts.borrow_mut().get_mut(&address).map(|host| {
+        let closed = self.0.hosts.borrow_mut().get_mut(&AddressNumbers::from(address)).map(|host| {
             host.http2.retire();
             host.generation += 1;
             std::mem::take(&mut host.idle)
@@ -110,7 +112,7 @@ impl Upstreams {
     /// How many connections to `address` exist or are being established.
     #[cfg(test)]
     pub(crate) fn connections(&self, address: SocketAddr) -> usize {
-        self.0.hosts.borrow().get(&address).map_or(0, |host| host.open)
+        self.0.hosts.borrow().get(&AddressNumbers::from(address)).map_or(0, |host| host.open)
     }
 
     /// The report on apps that sent bytes behind whole responses; `None` once their connections are used

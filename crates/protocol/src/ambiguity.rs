@@ -9,7 +9,7 @@ use http::{Method, Version};
 use thiserror::Error;
 
 use crate::message::Request;
-use crate::target::may_be_in_host;
+use crate::target::may_be_host;
 
 /// Why a request is not forwarded. The text is what its client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -46,10 +46,10 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
     if *request.method() == Method::CONNECT {
         return Some(Ambiguity::Connect);
     }
-    let host = match request.fields().lines() {
-        // Lines have one length at most, one host at most, and no transfer encoding.
-        Some(lines) => lines.host(),
-        None => match unambiguous_host(request.headers()) {
+    let host = match request.fields().of_hops() {
+        // What is no map has one length at most, one host at most, and no transfer encoding.
+        None => request.fields().first(&HOST),
+        Some(headers) => match unambiguous_host(headers) {
             Ok(host) => host,
             Err(ambiguity) => return Some(ambiguity),
         },
@@ -60,7 +60,7 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
         // Also where the target names one (RFC 9112 §3.2): a server that looks at the header alone finds
         // nothing.
         None if request.version() == Version::HTTP_11 => Some(Ambiguity::NoHost),
-        Some(host) if !host.iter().all(|&byte| may_be_in_host(byte)) => Some(Ambiguity::MalformedHost),
+        Some(host) if !may_be_host(host) => Some(Ambiguity::MalformedHost),
         Some(_) | None => None,
     }
 }

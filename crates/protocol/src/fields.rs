@@ -2,22 +2,30 @@
 //!
 //! Nearly every field of a message means nothing to a proxy, and passes. To take each out of the text, to
 //! check it, to hash its name and to write it again costs far more than all that a proxy has to do. So a head
-//! without any field that a proxy reads, changes or removes stays the text that it came in, and what a proxy
-//! adds stands beside it. Every other head is a map from the beginning; and a head becomes one as soon as
-//! a caller asks for that.
+//! without any field that a proxy reads, changes or removes stays the text that it came in, or the list of
+//! fields in which HTTP/2 brings it, and what a proxy adds stands beside it. Every other head is a map from
+//! the beginning; and a head becomes one as soon as a caller asks for that.
 
+mod header_list;
 mod lines;
+mod list;
 mod name;
 mod plain_line;
 
 use std::cell::OnceCell;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 
+use crate::content_length::parse_length;
 pub(crate) use lines::{FieldLines, map_of, write_header};
+pub(crate) use list::FieldList;
 pub(crate) use name::FieldName;
 pub(crate) use plain_line::{is_token_byte, text_length};
+
+/// A length that is no number, or several that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AmbiguousLength;
 
 /// The fields of a head; see the module's documentation.
 #[derive(Clone, Debug)]
@@ -27,6 +35,8 @@ pub struct Fields(FieldsForm);
 enum FieldsForm {
     /// The lines as they came, and their map, once it was asked for.
     Lines(FieldLines, OnceCell<Box<HeaderMap>>),
+    /// The same of headers that came without lines.
+    List(FieldList, OnceCell<Box<HeaderMap>>),
     Map(HeaderMap),
 }
 
@@ -45,6 +55,15 @@ impl From<HeaderMap> for Fields {
 impl From<FieldLines> for Fields {
     fn from(lines: FieldLines) -> Self {
         Self(FieldsForm::Lines(lines, OnceCell::new()))
+    }
+}
+
+impl From<FieldList> for Fields {
+    fn from(list: FieldList) -> Self {
+        if list.is_odd() {
+            return Self::from(list.into_map());
+        }
+        Self(FieldsForm::List(list, OnceCell::new()))
     }
 }
 
@@ -68,19 +87,26 @@ impl Fields {
     pub fn map(&self) -> &HeaderMap {
         match &self.0 {
             FieldsForm::Lines(lines, map) => map.get_or_init(|| Box::new(lines.to_map())),
+            FieldsForm::List(list, map) => map.get_or_init(|| Box::new(list.to_map())),
             FieldsForm::Map(map) => map,
         }
     }
 
     /// All headers as one map, to be changed.
     pub fn map_mut(&mut self) -> &mut HeaderMap {
-        if let FieldsForm::Lines(lines, map) = &mut self.0 {
-            let map = map.take().map_or_else(|| lines.to_map(), |map| *map);
-            self.0 = FieldsForm::Map(map);
+        let made = match &mut self.0 {
+            FieldsForm::Lines(lines, map) => Some(map.take().map_or_else(|| lines.to_map(), |map| *map)),
+            FieldsForm::List(list, map) => {
+                Some(map.take().map_or_else(|| std::mem::take(list).into_map(), |map| *map))
+            }
+            FieldsForm::Map(_) => None,
+        };
+        if let Some(made) = made {
+            self.0 = FieldsForm::Map(made);
         }
         match &mut self.0 {
             FieldsForm::Map(map) => map,
-            FieldsForm::Lines(..) => unreachable!("lines became a map above"),
+            FieldsForm::Lines(..) | FieldsForm::List(..) => unreachable!("they became a map above"),
         }
     }
 
@@ -93,7 +119,7 @@ impl Fields {
     /// our own hops say, or be `Expect`. `None` if there is certainly no such header.
     pub fn of_hops(&self) -> Option<&HeaderMap> {
         match &self.0 {
-            FieldsForm::Lines(..) => None,
+            FieldsForm::Lines(..) | FieldsForm::List(..) => None,
             FieldsForm::Map(map) => Some(map),
         }
     }
@@ -101,7 +127,7 @@ impl Fields {
     /// The same as [`Fields::of_hops`], to be changed.
     pub fn of_hops_mut(&mut self) -> Option<&mut HeaderMap> {
         match &mut self.0 {
-            FieldsForm::Lines(..) => None,
+            FieldsForm::Lines(..) | FieldsForm::List(..) => None,
             FieldsForm::Map(map) => Some(map),
         }
     }
@@ -118,16 +144,30 @@ impl Fields {
     pub fn first(&self, name: &HeaderName) -> Option<&[u8]> {
         match &self.0 {
             FieldsForm::Lines(lines, _) => lines.first(name),
+            FieldsForm::List(list, _) => list.first(name),
             FieldsForm::Map(map) => map.get(name).map(HeaderValue::as_bytes),
+        }
+    }
+
+    /// The value of a header that a proxy has added to a head that is no map.
+    pub(crate) fn added(&self, name: &HeaderName) -> Option<&[u8]> {
+        match &self.0 {
+            FieldsForm::Lines(lines, _) => lines.added(name),
+            FieldsForm::List(list, _) => list.first(name),
+            FieldsForm::Map(_) => None,
         }
     }
 
     /// Sets a header that a proxy adds, and that [`Fields::of_hops`] would tell of.
     pub fn set_of_hops(&mut self, name: HeaderName, value: HeaderValue) {
+        debug_assert!(!FieldName::of(name.as_str().as_bytes()).passes(), "{name} may be there");
         match &mut self.0 {
             FieldsForm::Lines(lines, map) => {
-                debug_assert!(!FieldName::of(name.as_str().as_bytes()).passes(), "{name} may be there");
                 lines.set(name, value);
+                map.take();
+            }
+            FieldsForm::List(list, map) => {
+                list.set(name, value);
                 map.take();
             }
             FieldsForm::Map(map) => {
@@ -140,6 +180,7 @@ impl Fields {
     pub fn count(&self) -> usize {
         match &self.0 {
             FieldsForm::Lines(lines, _) => lines.count(),
+            FieldsForm::List(list, _) => list.headers().len(),
             FieldsForm::Map(map) => map.len(),
         }
     }
@@ -148,8 +189,41 @@ impl Fields {
     pub(crate) fn lines(&self) -> Option<&FieldLines> {
         match &self.0 {
             FieldsForm::Lines(lines, _) => Some(lines),
-            FieldsForm::Map(_) => None,
+            FieldsForm::List(..) | FieldsForm::Map(_) => None,
         }
+    }
+
+    /// Shows each header, in the order in which they are to be written.
+    pub(crate) fn each(&self, mut show: impl FnMut(&HeaderName, &HeaderValue)) {
+        match &self.0 {
+            FieldsForm::List(list, _) => {
+                for (name, value) in list.headers() {
+                    show(name, value);
+                }
+            }
+            FieldsForm::Lines(..) | FieldsForm::Map(_) => {
+                for (name, value) in self.map() {
+                    show(name, value);
+                }
+            }
+        }
+    }
+
+    /// The number in `Content-Length`; an error if that is no number, or several.
+    pub(crate) fn announced_length(&self) -> Result<Option<u64>, AmbiguousLength> {
+        let map = match &self.0 {
+            FieldsForm::Lines(lines, _) => return Ok(lines.length()),
+            FieldsForm::List(list, _) => return Ok(list.length()),
+            FieldsForm::Map(map) => map,
+        };
+        let mut found = None;
+        for value in map.get_all(CONTENT_LENGTH) {
+            let length = parse_length(value.as_bytes()).ok_or(AmbiguousLength)?;
+            if found.replace(length).is_some_and(|other| other != length) {
+                return Err(AmbiguousLength);
+            }
+        }
+        Ok(found)
     }
 }
 

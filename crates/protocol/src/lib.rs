@@ -11,6 +11,7 @@
 //! (`http1::strict`).
 
 mod ambiguity;
+mod byte_table;
 mod content_length;
 mod fields;
 mod headers;

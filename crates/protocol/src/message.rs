@@ -228,15 +228,6 @@ impl<B> Response<B> {
     pub fn map<Other>(self, change: impl FnOnce(B) -> Other) -> Response<Other> {
         Response { head: self.head, body: change(self.body) }
     }
-
-    /// The same response, as `http` has it.
-    pub fn into_http(self) -> http::Response<B> {
-        let mut response = http::Response::new(self.body);
-        *response.status_mut() = self.head.status;
-        *response.version_mut() = self.head.version;
-        *response.headers_mut() = self.head.fields.into_map();
-        response
-    }
 }
 
 impl<B> From<http::Request<B>> for Request<B> {

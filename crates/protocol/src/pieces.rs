@@ -19,6 +19,9 @@ const JOINED_BYTES: usize = 16 * 1024;
 /// Pieces of a body, in their order.
 #[derive(Debug, Default)]
 pub struct BodyPieces {
+    /// The first one, which is all that most bodies have; empty if there is none.
+    first: Bytes,
+    /// The pieces behind the first.
     pieces: VecDeque<Bytes>,
     /// Small pieces behind the others, joined as they came.
     joined: BytesMut,
@@ -38,14 +41,19 @@ impl BodyPieces {
 
     /// Whether there is at most one piece.
     pub fn is_one_piece(&self) -> bool {
-        self.pieces.len() + usize::from(!self.joined.is_empty()) <= 1
+        let others = self.pieces.len() + usize::from(!self.joined.is_empty());
+        usize::from(!self.first.is_empty()) + others <= 1
     }
 
     /// Adds a piece that is not empty.
     pub fn push(&mut self, piece: Bytes) {
-        let is_joined = !self.is_empty() && piece.len() <= COPIED_BYTES_MAX;
+        let is_first = self.is_empty();
         self.bytes += piece.len();
-        if !is_joined {
+        if is_first {
+            self.first = piece;
+            return;
+        }
+        if piece.len() > COPIED_BYTES_MAX {
             self.end_joined();
             self.pieces.push_back(piece);
             return;
@@ -58,10 +66,14 @@ impl BodyPieces {
 
     /// Takes the next piece out, in the order in which the pieces came.
     pub fn pop(&mut self) -> Option<Bytes> {
-        if self.pieces.is_empty() {
-            self.end_joined();
-        }
-        let piece = self.pieces.pop_front()?;
+        let piece = if self.first.is_empty() {
+            if self.pieces.is_empty() {
+                self.end_joined();
+            }
+            self.pieces.pop_front()?
+        } else {
+            std::mem::take(&mut self.first)
+        };
         self.bytes -= piece.len();
         Some(piece)
     }
@@ -69,17 +81,20 @@ impl BodyPieces {
     /// How many there are. What comes from now on is not joined to them.
     pub fn settle(&mut self) -> usize {
         self.end_joined();
-        self.pieces.len()
+        usize::from(!self.first.is_empty()) + self.pieces.len()
     }
 
     /// One of those that are settled, by its number from 0; it stays.
     pub fn get(&self, number: usize) -> Option<&Bytes> {
-        self.pieces.get(number)
+        match number.checked_sub(usize::from(!self.first.is_empty())) {
+            Some(behind) => self.pieces.get(behind),
+            None => Some(&self.first),
+        }
     }
 
     /// Forgets everything, and says how many bytes that was.
     pub fn clear(&mut self) -> usize {
-        std::mem::take(self).bytes
+        if self.is_empty() { 0 } else { std::mem::take(self).bytes }
     }
 
     fn end_joined(&mut self) {
@@ -134,6 +149,24 @@ mod tests {
         assert_eq!(data.get(2), None);
         assert_eq!(data.settle(), 3);
         assert_eq!(all(&mut data), ["one", "twothree", "four"]);
+    }
+
+    #[test]
+    fn order_is_kept_while_pieces_are_taken() {
+        let mut data = BodyPieces::default();
+        let (mut expected, mut taken): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
+        for (letter, length) in (0_u8..).zip([1, 20_000, 3, 9_000, 4, 5, 8_192, 2].repeat(5)) {
+            expected.extend(std::iter::repeat_n(letter, length));
+            data.push(vec![letter; length].into());
+            if letter % 3 > 0 {
+                taken.extend(data.pop().expect("one was added"));
+            }
+            let pieces = data.settle();
+            let kept: Vec<u8> =
+                (0..pieces).flat_map(|number| data.get(number).expect("it is there")).copied().collect();
+            assert!([&taken[..], &kept].concat() == expected, "after {letter}");
+            assert_eq!((kept.len(), data.get(pieces)), (data.bytes(), None));
+        }
     }
 
     #[test]

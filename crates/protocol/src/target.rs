@@ -12,6 +12,7 @@ use std::fmt;
 use bytes::Bytes;
 use thiserror::Error;
 
+use crate::byte_table::allowed_length;
 use crate::message::Request;
 
 /// As long as the target of a request may be; `http::Uri` can hold no more, be it in the encoded form.
@@ -134,6 +135,23 @@ const fn needs_percent_encoding(byte: u8) -> bool {
     byte >= 0x80 || matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
 }
 
+/// Whether each byte may stand in a host, see [`may_be_in_host`].
+pub(crate) fn may_be_host(text: &[u8]) -> bool {
+    allowed_length(text, &MAY_BE_IN_HOST) == text.len()
+}
+
+/// The answers of [`may_be_in_host`], because every request has a host, and a look is cheaper than the
+/// comparisons.
+static MAY_BE_IN_HOST: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = may_be_in_host(byte);
+        byte += 1;
+    }
+    table
+};
+
 /// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a
 /// second host would be read by some and not by others.
 pub(crate) const fn may_be_in_host(byte: u8) -> bool {
@@ -161,6 +179,13 @@ mod tests {
                 let path = uri.path_and_query().expect("there is one").as_str();
                 assert_eq!(path.as_bytes(), &text[path_begin(&target)..], "{}", text.escape_ascii());
             }
+        }
+    }
+
+    #[test]
+    fn a_host_has_no_byte_that_may_not_stand_in_one() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(may_be_host(&[b'h', byte, b':']), may_be_in_host(byte), "{byte}");
         }
     }
 

@@ -8,9 +8,9 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
 use ebb_fuzz::{MEMORY, check_frames, session_pieces, take_output};
-use http::Response;
 use http_body::Body;
 use libfuzzer_sys::fuzz_target;
+use protocol::Response;
 use protocol::http2::{HasBody, SessionEvent, Receiver, Role, Sender, Session, SessionLimits};
 use vocabulary::Timestamp;
 

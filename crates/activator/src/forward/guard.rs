@@ -17,7 +17,8 @@ pub(crate) type AnswerBody = GuardedBody<Option<Guard>>;
 pub(crate) struct Guard {
     seat: Option<RequestSeat>,
     address: SocketAddr,
-    granted_at: Timestamp,
+    /// When its pod was granted; `None` for a request that has not waited for one.
+    pub(super) granted_at: Option<Timestamp>,
     /// The status of its answer, and when the request arrived.
     pub(super) answer: Option<(StatusCode, Timestamp)>,
     /// Over with the last byte of the answer.
@@ -35,7 +36,7 @@ impl Guard {
     ) -> Self {
         Self {
             address,
-            granted_at: revision.now(),
+            granted_at: None,
             answer: None,
             span: None,
             seat: Some(seat),
@@ -48,10 +49,6 @@ impl Guard {
         self.seat.as_ref().expect("a guard holds its seat until it ends")
     }
 
-    pub(super) fn granted_at(&self) -> Timestamp {
-        self.granted_at
-    }
-
     pub(super) fn into_seat(mut self) -> RequestSeat {
         self.seat.take().expect("a guard holds its seat until it ends")
     }
@@ -61,9 +58,13 @@ impl BodyGuard for Guard {}
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        drop(self.seat.take());
+        // One look at the clock for both.
+        let now = self.revision.now();
+        if let Some(seat) = self.seat.take() {
+            seat.end(now);
+        }
         if let Some((status, arrived)) = self.answer {
-            self.revision.answered(status, arrived);
+            self.revision.answered(status, now.saturating_since(arrived));
         }
         if !self.revision.keeps(self.address) {
             self.upstreams.close_idle(self.address);

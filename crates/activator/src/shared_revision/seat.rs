@@ -197,6 +197,24 @@ impl RequestSeat {
         };
     }
 
+    /// The request has ended: all that it holds is given back.
+    pub(crate) fn end(mut self, now: Timestamp) {
+        self.give_back(now);
+    }
+
+    fn give_back(&mut self, now: Timestamp) {
+        match std::mem::replace(&mut self.stage, SeatStage::Over) {
+            SeatStage::Waiting(waiting) => self.revision.leave(waiting),
+            SeatStage::Running(dispatch) => {
+                self.revision.metrics.in_flight.dec();
+                self.revision.tell_at(RequestEvent::Ended { dispatch }, now);
+            }
+            SeatStage::Resting => self.revision.tell_at(RequestEvent::RestGivenUp, now),
+            SeatStage::Direct(pick) => self.revision.tell_at(RequestEvent::DirectEnded { pick }, now),
+            SeatStage::Over => {}
+        }
+    }
+
     /// The request runs in its pod no more. The caller tells the revision, each in its own way.
     fn end_run(&mut self) -> Dispatch {
         let SeatStage::Running(dispatch) = self.stage else {
@@ -210,15 +228,8 @@ impl RequestSeat {
 
 impl Drop for RequestSeat {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.stage, SeatStage::Over) {
-            SeatStage::Waiting(waiting) => self.revision.leave(waiting),
-            SeatStage::Running(dispatch) => {
-                self.revision.metrics.in_flight.dec();
-                self.revision.tell(RequestEvent::Ended { dispatch });
-            }
-            SeatStage::Resting => self.revision.tell(RequestEvent::RestGivenUp),
-            SeatStage::Direct(pick) => self.revision.tell(RequestEvent::DirectEnded { pick }),
-            SeatStage::Over => {}
+        if !matches!(self.stage, SeatStage::Over) {
+            self.give_back(self.revision.now());
         }
     }
 }

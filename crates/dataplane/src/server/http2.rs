@@ -299,14 +299,14 @@ where
     let is_empty = body.is_end_stream();
     let has_body = if is_empty || asked.is_head { HasBody::No } else { HasBody::Yes };
     let length = body.size_hint().exact().filter(|_| !is_empty);
-    let head = Response::from_parts(parts, ()).into_http();
+    let head = Response::from_parts(parts, ());
     // Both headers are written behind those of the service and not put among them: its map need not grow.
     answer_sender.sender.respond(&head, has_body, |out| {
-        if !head.headers().contains_key(DATE) {
+        if head.fields().first(&DATE).is_none() {
             encode_text(&DATE, &date::now(), out);
         }
         if let Some(length) = length
-            && !head.headers().contains_key(CONTENT_LENGTH)
+            && head.fields().first(&CONTENT_LENGTH).is_none()
         {
             encode_field(&CONTENT_LENGTH, &HeaderValue::from(length), out);
         }

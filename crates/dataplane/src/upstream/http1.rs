@@ -52,7 +52,7 @@ pub(super) async fn send(
     let is_repeating = pool.limits.lost_requests == LostRequests::Repeat;
     let is_trusting = can_be_repeated || !is_repeating;
     let repeats = if can_be_repeated && is_repeating { Repeats::IfLost } else { Repeats::Never };
-    while let Some(mut connection) = take_live(pool, to, is_trusting).await {
+    while let Some(mut connection) = take_live(pool, to, is_trusting) {
         let is_after_bodiless = std::mem::take(&mut connection.is_after_bodiless);
         let failed = match exchange(Rc::clone(&connection.wire), request, repeats, pool).await {
             Ok(answered) => return Ok(respond(pool, to, connection, answered)),
@@ -135,23 +135,15 @@ impl From<FailedExchange> for SendError {
 
 /// An idle connection that the peer has not closed, as far as the kernel knows; with `is_trusting`, as far as
 /// the kernel knew a moment ago.
-async fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option<Http1Connection> {
+fn take_live(pool: &Rc<Pool>, to: SocketAddr, is_trusting: bool) -> Option<Http1Connection> {
     let now = pool.clock.now();
     loop {
         let connection = pool.take_idle(to, now)?;
-        if now.saturating_since(connection.idle_since) <= TRUSTED_IDLE {
-            let is_trusted = is_trusting && !connection.is_after_bodiless;
-            if is_trusted || connection.wire.is_quiet_in_kernel() {
-                return Some(connection);
-            }
-        } else {
-            // Yielding lets the runtime ask the kernel for news.
-            tokio::task::yield_now().await;
-            if connection.is_usable()
-                && (!connection.is_after_bodiless || connection.wire.is_quiet_in_kernel())
-            {
-                return Some(connection);
-            }
+        let is_fresh = now.saturating_since(connection.idle_since) <= TRUSTED_IDLE;
+        let is_trusted = is_fresh && is_trusting && !connection.is_after_bodiless;
+        // A look of our own costs less than to let the runtime ask the kernel about all sockets.
+        if is_trusted || connection.wire.is_quiet_in_kernel() {
+            return Some(connection);
         }
         connection.discard(pool, to);
     }

@@ -100,7 +100,6 @@ async fn exchange(
                 tokio::task::spawn_local(send_rest(pump, request));
             }
             let whole = receiver.take_whole();
-            let response = Response::from(response);
             Ok(response.map(|()| whole.map_or_else(|| Body::from(receiver), Body::full)))
         }
         Err(error) if error.started == PeerStart::No && is_whole => {
@@ -164,7 +163,8 @@ async fn connection_with_room(
             }
             (None, None) => {
                 let connected = match DialAttempt::begin(pool, to) {
-                    Ok(dialing) => dialing.connect().await,
+                    // Boxed, because it is needed seldom and every request would have room for it.
+                    Ok(dialing) => Box::pin(dialing.connect()).await,
                     Err(kind) => Err(kind),
                 };
                 return connected.or_else(or_choked);
@@ -273,5 +273,24 @@ impl Drop for DialAttempt {
     fn drop(&mut self) {
         self.pool.with_host(self.to, |host| host.http2.dialing = None);
         self.dial.is_over.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::http1;
+    use super::*;
+
+    fn size_of_future<'p, Work: Future>(
+        _: impl FnOnce(&'p Rc<Pool>, SocketAddr, Box<Request<Body>>) -> Work,
+    ) -> usize {
+        size_of::<Work>()
+    }
+
+    /// Every request has room for the larger one of the two.
+    #[test]
+    fn the_future_of_a_request_is_no_larger_than_over_http1() {
+        let (http1, http2) = (size_of_future(http1::send), size_of_future(send));
+        assert!(http2 <= http1, "{http2} bytes instead of {http1}");
     }
 }

@@ -11,6 +11,7 @@ use protocol::http1::HeadLimits;
 use runtime::{Clock, vital};
 use vocabulary::Timestamp;
 
+use super::address_numbers::AddressNumbers;
 use super::error::SendErrorKind;
 use super::http1::{LateBodyRecord, UpstreamWire};
 use super::http2::Http2Host;
@@ -26,9 +27,9 @@ pub(super) struct Pool {
     pub(super) head: Cell<HeadLimits>,
     /// Counts the connections on which bytes came behind a whole response.
     pub(super) late_bytes: Counter,
-    /// Few, or looked up by a busy activator: comparing addresses is cheaper than hashing them against
+    /// Few, or looked up by a busy activator: comparing numbers is cheaper than hashing them against
     /// collisions that no client can cause.
-    pub(super) hosts: RefCell<BTreeMap<SocketAddr, Host>>,
+    pub(super) hosts: RefCell<BTreeMap<AddressNumbers, Host>>,
     /// Whether a task is running that closes what was idle for too long.
     is_sweeping: Cell<bool>,
 }
@@ -82,13 +83,13 @@ impl Pool {
         address: SocketAddr,
         use_host: impl FnOnce(&mut Host) -> Answer,
     ) -> Answer {
-        use_host(self.hosts.borrow_mut().entry(address).or_default())
+        use_host(self.hosts.borrow_mut().entry(address.into()).or_default())
     }
 
     pub(super) fn forget_if_unused(&self, address: SocketAddr) {
-        let mut hosts = self.hosts.borrow_mut();
-        if hosts.get(&address).is_some_and(Host::is_unused) {
-            hosts.remove(&address);
+        let (mut hosts, numbers) = (self.hosts.borrow_mut(), AddressNumbers::from(address));
+        if hosts.get(&numbers).is_some_and(Host::is_unused) {
+            hosts.remove(&numbers);
         }
     }
 
@@ -163,8 +164,9 @@ impl Pool {
     /// closed by the sweep.
     pub(super) fn take_idle(self: &Rc<Self>, address: SocketAddr, now: Timestamp) -> Option<Http1Connection> {
         let oldest = now - self.limits.idle;
+        let numbers = AddressNumbers::from(address);
         loop {
-            let connection = self.hosts.borrow_mut().get_mut(&address)?.idle.pop()?;
+            let connection = self.hosts.borrow_mut().get_mut(&numbers)?.idle.pop()?;
             if connection.idle_since >= oldest && connection.is_usable() {
                 return Some(connection);
             }
@@ -177,7 +179,8 @@ impl Pool {
         let oldest = self.clock.now() - self.limits.idle;
         let mut expired = Vec::new();
         let mut is_any_left = false;
-        for (&address, host) in self.hosts.borrow_mut().iter_mut() {
+        for (&numbers, host) in self.hosts.borrow_mut().iter_mut() {
+            let address = SocketAddr::from(numbers);
             let fresh_from = host.idle.partition_point(|connection| connection.idle_since < oldest);
             expired.extend(host.idle.drain(..fresh_from).map(|connection| (address, connection)));
             is_any_left |= !host.idle.is_empty();

@@ -5,12 +5,13 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
+use super::header_list::HeaderList;
 use super::name::FieldName;
 use super::plain_line::PlainLine;
 use crate::content_length::parse_length;
 
 /// Room for what a proxy adds. A map that grows is filled anew.
-const ADDED_HEADERS: usize = 3;
+pub(super) const ADDED_HEADERS: usize = 3;
 
 /// A head up to this size may stay lines. What a larger one costs is counted by its headers, which are read
 /// at once.
@@ -29,7 +30,7 @@ pub(crate) struct FieldLines {
     seen: SeenFields,
     /// Whether those that are left out are no headers of the message any more.
     is_hop_over: bool,
-    added: Vec<(HeaderName, HeaderValue)>,
+    added: HeaderList,
 }
 
 /// What the lines have of those names that proxies look at.
@@ -39,10 +40,11 @@ struct SeenFields {
     count: u16,
     /// Where the value of the one `Host` is; empty without one.
     host: Range<u16>,
+    /// Where the value of the first `User-Agent` is; empty without one.
+    user_agent: Range<u16>,
     /// The number in the one `Content-Length`.
     length: Option<u64>,
     has_date: bool,
-    has_user_agent: bool,
     has_content_type: bool,
     /// The lines that end at this hop, in their order; empty where there are fewer.
     dropped: [Range<u16>; DROPPED_MAX],
@@ -73,7 +75,7 @@ impl FieldLines {
             return None;
         }
         let text = bytes.slice(begin..begin + at + 2);
-        Some((Self { text, seen, is_hop_over: false, added: Vec::new() }, pass))
+        Some((Self { text, seen, is_hop_over: false, added: HeaderList::default() }, pass))
     }
 
     /// How many bytes the lines have, with the empty line behind them.
@@ -84,7 +86,7 @@ impl FieldLines {
     /// How many headers there are.
     pub(super) fn count(&self) -> usize {
         let gone = self.seen.dropped.iter().filter(|dropped| self.is_hop_over && !dropped.is_empty());
-        usize::from(self.seen.count) - gone.count() + self.added.len()
+        usize::from(self.seen.count) - gone.count() + self.added.list().len()
     }
 
     /// The lines that are left out where lines are written are no headers any more.
@@ -94,16 +96,22 @@ impl FieldLines {
 
     /// Sets a header that is not among the lines.
     pub(super) fn set(&mut self, name: HeaderName, value: HeaderValue) {
-        match self.added.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, former)) => *former = value,
-            None => self.added.push((name, value)),
-        }
+        self.added.set(name, value);
+    }
+
+    /// The value of a header that was set.
+    pub(super) fn added(&self, name: &HeaderName) -> Option<&[u8]> {
+        self.added.first(name)
     }
 
     /// The value of `Host`, of which there is one at most.
     pub(crate) fn host(&self) -> Option<&[u8]> {
-        let Range { start, end } = self.seen.host;
-        if start < end { self.text.get(usize::from(start)..usize::from(end)) } else { None }
+        self.at(&self.seen.host)
+    }
+
+    /// The bytes at a place; `None` at an empty one.
+    fn at(&self, place: &Range<u16>) -> Option<&[u8]> {
+        if place.is_empty() { None } else { self.text.get(usize::from(place.start)..usize::from(place.end)) }
     }
 
     /// The number in `Content-Length`, of which there is one at most.
@@ -120,14 +128,14 @@ impl FieldLines {
     pub(super) fn first(&self, name: &HeaderName) -> Option<&[u8]> {
         match *name {
             HOST => return self.host(),
-            USER_AGENT if !self.seen.has_user_agent => return None,
+            USER_AGENT => return self.at(&self.seen.user_agent),
             CONTENT_TYPE if !self.seen.has_content_type => return None,
             CONTENT_LENGTH if self.seen.length.is_none() => return None,
             _ => {}
         }
         let is_line = |known: &[u8]| known.eq_ignore_ascii_case(name.as_str().as_bytes());
         let came = self.parts().find(|(known, _)| is_line(known)).map(|(_, value)| value);
-        came.or_else(|| self.added.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes()))
+        came.or_else(|| self.added.first(name))
     }
 
     /// The names and values of the lines.
@@ -155,7 +163,7 @@ impl FieldLines {
             begin = usize::from(dropped.end);
         }
         out.extend_from_slice(&self.text[begin..self.text.len() - 2]);
-        for (name, value) in &self.added {
+        for (name, value) in self.added.list() {
             write_header(name, value, out);
         }
     }
@@ -168,7 +176,7 @@ impl FieldLines {
             let value = HeaderValue::from_maybe_shared(self.text.slice_ref(value)).expect("text is a value");
             map.append(name, value);
         }
-        for (name, value) in &self.added {
+        for (name, value) in self.added.list() {
             map.append(name, value.clone());
         }
         map
@@ -183,10 +191,10 @@ impl SeenFields {
 
     /// Leaves a line out of what is written. Says whether there is room for it among those that are.
     fn drop_line(&mut self, begin: usize, end: usize) -> bool {
-        let (Ok(start), Ok(end)) = (u16::try_from(begin), u16::try_from(end)) else { return false };
-        match self.dropped.iter_mut().find(|dropped| dropped.start == dropped.end) {
+        let Some(line) = short_range(&(begin..end)) else { return false };
+        match self.dropped.iter_mut().find(|dropped| dropped.is_empty()) {
             Some(free) => {
-                *free = start..end;
+                *free = line;
                 true
             }
             None => false,
@@ -202,10 +210,8 @@ impl SeenFields {
             FieldName::Passing => {}
             FieldName::Host => {
                 let is_first = self.host.is_empty();
-                let (Ok(start), Ok(end)) = (u16::try_from(place.start), u16::try_from(place.end)) else {
-                    return false;
-                };
-                self.host = start..end;
+                let Some(place) = short_range(place) else { return false };
+                self.host = place;
                 return is_first;
             }
             FieldName::ContentLength => {
@@ -214,7 +220,12 @@ impl SeenFields {
                 return is_first && self.length.is_some();
             }
             FieldName::Date => self.has_date = true,
-            FieldName::UserAgent => self.has_user_agent = true,
+            FieldName::UserAgent => {
+                if self.user_agent.is_empty() {
+                    let Some(place) = short_range(place) else { return false };
+                    self.user_agent = place;
+                }
+            }
             FieldName::ContentType => self.has_content_type = true,
             FieldName::Dropped => return self.drop_line(begin, line.end),
             FieldName::Connection => return names_no_header(value) && self.drop_line(begin, line.end),
@@ -222,6 +233,11 @@ impl SeenFields {
         }
         true
     }
+}
+
+/// A place within the first 64 KiB, beyond which no line is kept.
+fn short_range(place: &Range<usize>) -> Option<Range<u16>> {
+    Some(u16::try_from(place.start).ok()?..u16::try_from(place.end).ok()?)
 }
 
 /// Whether a `Connection` names no header that ends with it, nor another protocol.

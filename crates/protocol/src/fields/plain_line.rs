@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::byte_table::allowed_length;
+
 /// Where the parts of a line are that is written as we would write it, but for the case of its name.
 pub(super) struct PlainLine {
     pub(super) name: Range<usize>,
@@ -12,7 +14,7 @@ pub(super) struct PlainLine {
 impl PlainLine {
     /// The line that begins at `begin`.
     pub(super) fn read(text: &[u8], begin: usize) -> Option<Self> {
-        let colon = begin + token_length(&text[begin..]);
+        let colon = begin + allowed_length(&text[begin..], &IS_TOKEN);
         let value = colon + 2;
         let end = value + text_length(text.get(value..)?);
         // Blanks around a value mean nothing, and are left out where heads are written.
@@ -28,11 +30,6 @@ impl PlainLine {
 
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
-}
-
-/// How many bytes at the beginning may be part of a token.
-fn token_length(text: &[u8]) -> usize {
-    text.iter().position(|byte| !IS_TOKEN[usize::from(*byte)]).unwrap_or(text.len())
 }
 
 /// Whether a byte may be part of a token (RFC 9110 §5.6.2), for each byte.

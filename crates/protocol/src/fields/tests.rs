@@ -123,6 +123,25 @@ fn line() -> impl Strategy<Value = String> {
         .prop_map(|(name, colon, value)| format!("{name}{colon}{value}\r\n"))
 }
 
+fn header() -> impl Strategy<Value = (HeaderName, HeaderValue)> {
+    let name = prop::sample::select(vec![
+        "host",
+        "date",
+        "x-a",
+        "accept",
+        "user-agent",
+        "cookie",
+        "content-length",
+        "te",
+        "k-proxy-request",
+        "x_forwarded_for",
+    ]);
+    let value = prop_oneof!["[!-~]{1,8}", Just("5".to_owned()), Just("5".to_owned())];
+    (name, value).prop_map(|(name, value)| {
+        (HeaderName::from_static(name), HeaderValue::try_from(value).expect("text is a value"))
+    })
+}
+
 #[test]
 fn text_ends_where_a_byte_is_none() {
     let is_text = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
@@ -157,6 +176,44 @@ proptest! {
             prop_assert_eq!(written, text);
         }
         prop_assert_eq!(fields.map(), &expected);
+    }
+
+    /// Whether the headers of a head stay a list or not, they are those that a map of all of them has.
+    #[test]
+    fn the_map_of_a_list_is_the_map_of_the_head(headers in prop::collection::vec(header(), 0..8)) {
+        let (mut list, mut expected) = (FieldList::default(), HeaderMap::new());
+        for (name, value) in &headers {
+            list.push(FieldName::of(name.as_str().as_bytes()), name.clone(), value.clone());
+            expected.append(name, value.clone());
+        }
+        let mut fields = Fields::from(list);
+        let map = Fields::from(expected.clone());
+        let has_odd = expected.keys().any(|name| !FieldName::of(name.as_str().as_bytes()).passes());
+        let is_doubtful = |name: HeaderName| expected.get_all(name).iter().count() > 1;
+        let is_map = has_odd
+            || is_doubtful(HOST)
+            || is_doubtful(CONTENT_LENGTH)
+            || map.announced_length() == Err(AmbiguousLength);
+        prop_assert_eq!(fields.of_hops().is_some(), is_map);
+        let lengths = (fields.announced_length(), map.announced_length());
+        prop_assert_eq!((fields.count(), lengths.0), (expected.len(), lengths.1));
+        for name in expected.keys().chain([&HOST, &SERVER]) {
+            prop_assert_eq!(fields.first(name), map.first(name), "{}", name);
+        }
+        let mut shown = HeaderMap::new();
+        fields.each(|name, value| {
+            shown.append(name, value.clone());
+        });
+        prop_assert_eq!((&shown, fields.map()), (&expected, &expected));
+        for value in ["former", "1.2.3.4"] {
+            fields.set_of_hops(HeaderName::from_static("x-forwarded-for"), HeaderValue::from_static(value));
+        }
+        expected.insert("x-forwarded-for", HeaderValue::from_static("1.2.3.4"));
+        prop_assert_eq!((fields.count(), fields.map()), (expected.len(), &expected));
+        prop_assert_eq!(fields.clone().into_map(), expected.clone());
+        fields.map_mut().insert(SERVER, HeaderValue::from_static("s"));
+        expected.insert(SERVER, HeaderValue::from_static("s"));
+        prop_assert_eq!(fields.of_hops(), Some(&expected));
     }
 
     /// What httparse takes for a name or a value is one to a map: a head that stays text can become one.

@@ -41,13 +41,21 @@ pub fn strip_forwarded(headers: &mut HeaderMap) {
 /// last hop is in the latter only). `sender` is its address as [`ClientAddress::to_value`] writes it, once
 /// for all requests of a connection.
 ///
-/// Lines of a head say nothing of the way, so that there is nothing to be built of them; a caller that adds
-/// an `X-Forwarded-*` of its own adds it to the map.
+/// A head that is no map says nothing of the way. Beside it stands at most the protocol, by which a caller
+/// says that the request came over TLS.
 pub fn set_forwarded_for(fields: &mut Fields, sender: &HeaderValue) {
-    match fields.of_hops_mut() {
-        Some(headers) => extend_forwarded(headers, sender),
-        None => fields.set_of_hops(X_FORWARDED_FOR, sender.clone()),
+    if let Some(headers) = fields.of_hops_mut() {
+        return extend_forwarded(headers, sender);
     }
+    if let Some(forwarded) = fields.added(&X_FORWARDED_PROTO).and_then(forwarded_from_protocol) {
+        fields.set_of_hops(FORWARDED, forwarded);
+    }
+    fields.set_of_hops(X_FORWARDED_FOR, sender.clone());
+}
+
+/// `Forwarded` where nothing else is known of the way.
+fn forwarded_from_protocol(protocol: &[u8]) -> Option<HeaderValue> {
+    HeaderValue::from_bytes(&[b"proto=", protocol].concat()).ok()
 }
 
 fn extend_forwarded(headers: &mut HeaderMap, sender: &HeaderValue) {
@@ -117,5 +125,37 @@ fn push_node(text: &mut String, node: &str) {
         text.push_str("]\"");
     } else {
         text.push_str(node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::fields::{FieldList, FieldName};
+
+    #[test]
+    fn the_way_is_told_alike_whatever_form_a_head_has() {
+        let lines = Bytes::from_static(b"accept: a\r\nx-mine: b\r\n\r\n");
+        let (lines, _) = Fields::read(&lines, 0, 10, |_, _| {}).expect("ordinary lines");
+        let map = lines.map().clone();
+        let mut list = FieldList::default();
+        for (name, value) in &map {
+            list.push(FieldName::Passing, name.clone(), value.clone());
+        }
+        for is_encrypted in [false, true] {
+            let told =
+                [lines.clone(), Fields::from(list.clone()), Fields::from(map.clone())].map(|mut fields| {
+                    if is_encrypted {
+                        fields.set_of_hops(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+                    }
+                    set_forwarded_for(&mut fields, &HeaderValue::from_static("192.0.2.7"));
+                    fields.into_map()
+                });
+            let forwarded = told[0].get(FORWARDED).map(HeaderValue::as_bytes);
+            assert_eq!(forwarded, is_encrypted.then_some(&b"proto=https"[..]));
+            assert_eq!((&told[0], &told[1]), (&told[2], &told[2]));
+        }
     }
 }

@@ -4,6 +4,7 @@ use http::header::{HOST, HeaderValue};
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{Uri, Version};
 
+use crate::fields::text_length;
 use crate::message::Request;
 
 /// The host (with its port, if it names one) that a request is for: from an absolute or HTTP/2 target, else
@@ -17,7 +18,7 @@ pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
 
 /// A value that is text, as [`HeaderValue::to_str`] takes it.
 fn to_text(value: &[u8]) -> Option<&str> {
-    let is_text = value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+    let is_text = value.is_ascii() && text_length(value) == value.len();
     if is_text { std::str::from_utf8(value).ok() } else { None }
 }
 
@@ -31,6 +32,10 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
     if is_as_wanted && request.fields().first(&HOST).is_some() {
         return;
     }
+    if is_http2 && !is_changed && request.target().authority().is_some() {
+        forget_host_header(request);
+        return;
+    }
     let host = host
         .or_else(|| {
             request.target().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok())
@@ -38,9 +43,7 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
         .or_else(|| request.headers().get(HOST).cloned())
         .or_else(|| HeaderValue::from_str(fallback).ok());
     if is_http2 {
-        if (is_changed || request.target().authority().is_none())
-            && let Some(authority) = host.as_ref().and_then(|host| Authority::try_from(host.as_bytes()).ok())
-        {
+        if let Some(authority) = host.as_ref().and_then(|host| Authority::try_from(host.as_bytes()).ok()) {
             let mut parts = Parts::default();
             parts.scheme = Some(Scheme::HTTP);
             parts.authority = Some(authority);
@@ -49,7 +52,7 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
                 *request.uri_mut() = uri;
             }
         }
-        request.headers_mut().remove(HOST);
+        forget_host_header(request);
         return;
     }
     if request.target().authority().is_some() {
@@ -62,6 +65,13 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
     }
 }
 
+/// Over HTTP/2 the target names the host.
+fn forget_host_header<B>(request: &mut Request<B>) {
+    if request.fields().first(&HOST).is_some() {
+        request.headers_mut().remove(HOST);
+    }
+}
+
 /// The path with its query; a target that goes on with its query right after the host has the path `/`.
 fn path_of(uri: &Uri) -> PathAndQuery {
     let root = || PathAndQuery::from_static("/");
@@ -71,5 +81,20 @@ fn path_of(uri: &Uri) -> PathAndQuery {
             PathAndQuery::try_from(["/", path.as_str()].concat()).unwrap_or_else(|_| root())
         }
         Some(path) => path.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_text_as_its_type_says_it() {
+        for byte in (0..=u8::MAX).filter(|byte| HeaderValue::from_bytes(&[*byte]).is_ok()) {
+            for before in [&b""[..], b"example.com:", b"example"] {
+                let value = HeaderValue::from_bytes(&[before, &[byte]].concat()).expect("legal");
+                assert_eq!(to_text(value.as_bytes()), value.to_str().ok(), "{value:?}");
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use http::{Method, StatusCode};
 
+use crate::byte_table::allowed_length;
 use crate::fields::text_length;
 
 /// What follows the target of a request.
@@ -26,7 +27,7 @@ impl OrdinaryRequestLine {
     pub(super) fn read(head: &[u8]) -> Option<Self> {
         let (method, begin) = ordinary_method(head)?;
         let target = &head[begin..];
-        let length = target.iter().position(|byte| !MAY_BE_IN_PATH[usize::from(*byte)])?;
+        let length = allowed_length(target, &MAY_BE_IN_PATH);
         let is_ordinary = target.starts_with(b"/") && target[length..].starts_with(VERSION_AND_END);
         let end = begin + length;
         is_ordinary.then(|| Self { method, target: begin..end, end: end + VERSION_AND_END.len() })

@@ -7,14 +7,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::PresentTime;
 use super::frame::ErrorCode;
 use super::session::{HasBody, Session};
 use super::stream::{Stream, StreamError};
-use crate::message::Request;
+use crate::message::{Request, Response};
 
 impl Session {
     /// Opens a stream with a request, whose body (if it has one) is to follow. The caller has seen that there

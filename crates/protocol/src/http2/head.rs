@@ -3,16 +3,14 @@
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{HeaderMap, HeaderName, HeaderValue, TE, UPGRADE};
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
-use http::{Method, Response, StatusCode, Uri, Version};
+use http::{Extensions, Method, StatusCode, Uri, Version};
 
 use super::hpack::Field;
 use super::memory::head_memory;
-use crate::content_length::parse_length;
-use crate::message::Request;
+use crate::fields::{AmbiguousLength, FieldList, FieldName, Fields};
+use crate::message::{Request, RequestParts, Response, ResponseParts};
 use crate::target::{RawTarget, TargetProblem, percent_encode_odd_bytes};
 
 /// Why a head is of no use.
@@ -46,7 +44,7 @@ pub(super) struct Head {
     /// The head is read on, because the answer depends on its method.
     refused: Option<TargetProblem>,
     status: Option<StatusCode>,
-    headers: HeaderMap,
+    headers: FieldList,
     has_headers: bool,
     bytes: usize,
     headers_seen: usize,
@@ -58,8 +56,18 @@ const UNCOUNTED_BYTES: usize = 1024;
 
 /// How much memory a head with these headers takes while it waits to be written out, if that is much: its
 /// letters, in a buffer that grows by doubling.
-pub(super) fn waiting_memory(headers: &HeaderMap) -> usize {
-    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+pub(super) fn waiting_memory(fields: &Fields) -> usize {
+    let mut bytes = 0;
+    fields.each(|name, value| bytes += name.as_str().len() + value.len());
+    memory_of_letters(bytes)
+}
+
+/// As [`waiting_memory`], for the trailers of a message.
+pub(super) fn waiting_memory_of_trailers(trailers: &HeaderMap) -> usize {
+    memory_of_letters(trailers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum())
+}
+
+fn memory_of_letters(bytes: usize) -> usize {
     if bytes <= UNCOUNTED_BYTES { 0 } else { 2 * bytes }
 }
 
@@ -117,12 +125,23 @@ impl Head {
     /// What concerns one connection only has no place in HTTP/2 (§8.2.2).
     fn header(&mut self, name: HeaderName, value: HeaderValue) -> bool {
         self.has_headers = true;
-        let is_allowed = match name {
-            CONNECTION | TRANSFER_ENCODING | UPGRADE => false,
-            TE => value == "trailers",
-            _ => !matches!(name.as_str(), "keep-alive" | "proxy-connection"),
+        let field = FieldName::of(name.as_str().as_bytes());
+        let is_allowed = match field {
+            // `Dropped` are `Keep-Alive` and `Proxy-Connection`.
+            FieldName::Connection | FieldName::TransferEncoding | FieldName::Dropped => false,
+            FieldName::OfHops => name != UPGRADE && (name != TE || value == "trailers"),
+            FieldName::Passing
+            | FieldName::Host
+            | FieldName::ContentLength
+            | FieldName::Date
+            | FieldName::UserAgent
+            | FieldName::ContentType
+            | FieldName::Expect => true,
         };
-        is_allowed && self.headers.try_append(name, value).is_ok()
+        if is_allowed {
+            self.headers.push(field, name, value);
+        }
+        is_allowed
     }
 
     /// How many bytes its fields count for.
@@ -161,10 +180,10 @@ impl Head {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
-        let Self { method, scheme, authority, path, raw_path, refused, status: None, headers, .. } = self
-        else {
+        if self.status.is_some() {
             return Err(HeadProblem::Malformed);
-        };
+        }
+        let Self { method, scheme, authority, path, raw_path, refused, headers, bytes, .. } = self;
         if let Some(problem) = refused {
             return Err(HeadProblem::Target(problem, method));
         }
@@ -186,15 +205,17 @@ impl Head {
             parts.path_and_query = Some(path);
         }
         let uri = Uri::from_parts(parts).map_err(|_| HeadProblem::Malformed)?;
-        let mut request = Request::new(());
-        *request.method_mut() = method;
-        *request.target_mut() = uri.into();
-        *request.version_mut() = Version::HTTP_2;
-        *request.fields_mut() = headers.into();
+        let mut head = RequestParts {
+            method,
+            target: uri.into(),
+            version: Version::HTTP_2,
+            fields: fields_of(headers, bytes),
+            extensions: Extensions::new(),
+        };
         if let Some(raw) = raw_path {
-            request.extensions_mut().insert(*raw);
+            head.extensions.insert(*raw);
         }
-        Ok(request)
+        Ok(Request::from_parts(head, ()))
     }
 
     pub(super) fn into_response(self) -> Result<Response<()>, HeadProblem> {
@@ -204,11 +225,10 @@ impl Head {
         if self.has_request_fields() {
             return Err(HeadProblem::Malformed);
         }
-        let mut response = Response::new(());
-        *response.status_mut() = self.status.ok_or(HeadProblem::Malformed)?;
-        *response.version_mut() = Version::HTTP_2;
-        *response.headers_mut() = self.headers;
-        Ok(response)
+        let status = self.status.ok_or(HeadProblem::Malformed)?;
+        let fields = fields_of(self.headers, self.bytes);
+        let head = ResponseParts { status, version: Version::HTTP_2, fields };
+        Ok(Response::from_parts(head, ()))
     }
 
     pub(super) fn into_trailers(self) -> Result<HeaderMap, HeadProblem> {
@@ -216,24 +236,24 @@ impl Head {
             return Err(problem);
         }
         let is_legal = !self.has_request_fields() && self.status.is_none();
-        if is_legal { Ok(self.headers) } else { Err(HeadProblem::Malformed) }
+        if is_legal { Ok(self.headers.into_map()) } else { Err(HeadProblem::Malformed) }
     }
 }
 
+/// The fields of a head of so many bytes. A large one counts as a map of them does, and is one.
+fn fields_of(headers: FieldList, bytes: usize) -> Fields {
+    if bytes <= UNCOUNTED_BYTES { headers.into() } else { headers.into_map().into() }
+}
+
 /// How long a body is said to be; an error if that is no number, or several.
-pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, HeadProblem> {
-    let mut found = None;
-    for value in headers.get_all(CONTENT_LENGTH) {
-        let length = parse_length(value.as_bytes()).ok_or(HeadProblem::Malformed)?;
-        if found.replace(length).is_some_and(|other| other != length) {
-            return Err(HeadProblem::Malformed);
-        }
-    }
-    Ok(found)
+pub(super) fn content_length(fields: &Fields) -> Result<Option<u64>, HeadProblem> {
+    fields.announced_length().map_err(|AmbiguousLength| HeadProblem::Malformed)
 }
 
 #[cfg(test)]
 mod tests {
+    use http::header::CONTENT_LENGTH;
+
     use super::super::hpack::HpackDecoder;
     use super::*;
     use crate::target::{MisplacedByte, path_and_query};
@@ -371,7 +391,7 @@ mod tests {
             for value in values {
                 headers.append(CONTENT_LENGTH, HeaderValue::from_static(value));
             }
-            content_length(&headers)
+            content_length(&Fields::from(headers))
         };
         assert_eq!(length(&[]), Ok(None));
         assert_eq!(length(&["12", "12"]), Ok(Some(12)));

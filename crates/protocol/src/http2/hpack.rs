@@ -7,6 +7,7 @@
 mod decode;
 mod encode;
 mod huffman;
+mod repeats;
 mod table;
 mod unwanted;
 
@@ -19,6 +20,7 @@ use thiserror::Error;
 use crate::target::TargetProblem;
 
 pub use decode::HpackDecoder;
+pub(super) use encode::encode_status;
 pub use encode::{Encoder, encode_field, encode_request, encode_response, encode_text};
 pub use unwanted::UnwantedHead;
 

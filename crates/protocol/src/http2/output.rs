@@ -1,5 +1,6 @@
 //! What is to be written on a connection.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::task::{Poll, ready};
@@ -13,6 +14,21 @@ const COPIED_BYTES_MAX: usize = 2 * 1024;
 
 /// How many pieces are handed over at once.
 const PIECES_MAX: usize = 32;
+
+/// As much room as a new tail has: what most connections write in a turn. One that grew to that from nothing
+/// would be moved five times.
+const TAIL_BYTES: usize = 512;
+
+/// A tail that has grown beyond this is not kept.
+const SPARE_BYTES_MAX: usize = 4 * 1024;
+
+/// How many tails are kept. Connections write in turns, so that a few serve many.
+const SPARE_MAX: usize = 64;
+
+thread_local! {
+    /// Tails that were written out, for connections that write next.
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Frames in the order in which they go out. Small ones are joined; a large piece of a body is passed on as
 /// it is.
@@ -48,6 +64,10 @@ impl Output {
 
     /// Where small frames are written to.
     pub(super) fn frames(&mut self) -> &mut Vec<u8> {
+        if self.tail.capacity() == 0 {
+            let spare = SPARE.with_borrow_mut(Vec::pop);
+            self.tail = spare.unwrap_or_else(|| Vec::with_capacity(TAIL_BYTES));
+        }
         &mut self.tail
     }
 
@@ -75,7 +95,7 @@ impl Output {
     /// Adds a piece of a body.
     pub(super) fn push(&mut self, data: Bytes) {
         if data.len() <= COPIED_BYTES_MAX {
-            self.tail.extend_from_slice(&data);
+            self.frames().extend_from_slice(&data);
             return;
         }
         self.close_tail();
@@ -143,11 +163,26 @@ impl Output {
         }
         self.tail_written += written;
         if self.tail_written == self.tail.len() {
-            // Not kept: a connection that waits holds no buffer.
-            self.tail = Vec::new();
+            // Not kept here: a connection that waits holds no buffer.
+            recycle(std::mem::take(&mut self.tail));
             self.tail_written = 0;
         }
     }
+}
+
+/// Keeps a tail that was written out.
+fn recycle(mut tail: Vec<u8>) {
+    if !(1..=SPARE_BYTES_MAX).contains(&tail.capacity()) {
+        return;
+    }
+    tail.clear();
+    // The thread may be about to end, and have no spares any more.
+    let _ = SPARE.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        if spare.len() < SPARE_MAX {
+            spare.push(tail);
+        }
+    });
 }
 
 #[cfg(test)]
@@ -196,6 +231,19 @@ mod tests {
             assert_eq!(output.len(), 0);
             assert!(peer.got == expected, "something was lost or moved");
         }
+    }
+
+    #[test]
+    fn a_tail_that_was_written_serves_the_next_connection_from_its_beginning() {
+        let (mut first, mut second) = (Output::default(), Output::default());
+        first.push(Bytes::from_static(b"first"));
+        let memory = first.tail.as_ptr();
+        let _ = first.poll_write(|pieces| Poll::Ready(Ok(pieces[0].len())));
+        assert_eq!((first.len(), first.tail.capacity()), (0, 0), "a connection that waits holds none");
+        second.push(Bytes::from_static(b"second"));
+        assert_eq!((&second.tail[..], second.tail.as_ptr()), (&b"second"[..], memory));
+        first.push(Bytes::from_static(b"third"));
+        assert_eq!((&first.tail[..], &second.tail[..]), (&b"third"[..], &b"second"[..]));
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::task::{Context, Waker};
 
-use http::{HeaderMap, Response};
+use http::HeaderMap;
 use thiserror::Error;
 
 use super::frame::ErrorCode;
 use super::small_pieces::SmallPieces;
+use crate::message::Response;
 use crate::pieces::BodyPieces;
 
 /// Why a stream ended before its end.
@@ -172,13 +173,6 @@ impl Stream {
                 error: None,
             }),
         }
-    }
-}
-
-impl Stream {
-    /// Notes that its head takes so much memory.
-    pub(super) fn with_head(self, bytes: usize) -> Self {
-        Self { head_bytes: Cell::new(bytes), ..self }
     }
 }
 

@@ -11,9 +11,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body::Body;
 use proptest::prelude::*;
+use protocol::Response;
 use protocol::http2::frame::{FRAME_HEAD_BYTES, FrameHead, FrameKind};
 use protocol::http2::{
     ArrivedRequest, ErrorCode, HasBody, MemoryBudget, PREFACE, Receiver, Role, Sender, Session, SessionEvent,

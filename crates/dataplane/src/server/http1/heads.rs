@@ -85,7 +85,7 @@ impl HeadReader {
             if self.poll_memory(wire, context)?.is_pending() {
                 break;
             }
-            match wire.poll_read(READ_BYTES, context) {
+            match wire.poll_read_head(READ_BYTES, context) {
                 Poll::Ready(Ok(bytes)) if !bytes.is_empty() => wire.put_unread(bytes),
                 Poll::Ready(Ok(_) | Err(_)) => return Poll::Ready(Ok(ClientStart::End)),
                 Poll::Pending => break,

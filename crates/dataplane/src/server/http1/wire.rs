@@ -25,7 +25,7 @@ use tokio::io::AsyncWrite;
 
 use crate::connection::Connection;
 use crate::connection::drain::Drain;
-use crate::http1::{READ_BYTES, poll_flush, poll_read};
+use crate::http1::{READ_BYTES, poll_flush, poll_read, poll_read_head};
 use crate::server::limits::{HalfClosedLimits, ServerLimits};
 use crate::socket::Socket;
 use crate::socket::stream::ReadAheadStream;
@@ -301,6 +301,13 @@ impl ServerWire {
         let mut stream = self.stream.borrow_mut();
         let Some(stream) = stream.as_mut() else { return Poll::Ready(Err(closed())) };
         poll_read(stream, limit, context)
+    }
+
+    /// The next bytes, at most `limit`, while a head is awaited; none at the end.
+    pub(super) fn poll_read_head(&self, limit: usize, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let mut stream = self.stream.borrow_mut();
+        let Some(stream) = stream.as_mut() else { return Poll::Ready(Err(closed())) };
+        poll_read_head(stream, limit, context)
     }
 
     /// Whether the client has sent what the runtime has not heard of yet. It will hear of it.

@@ -95,7 +95,7 @@ fn poll_head(
         {
             return Poll::Ready(Ok(head));
         }
-        match wire.poll_read(context) {
+        match wire.poll_read_head(context) {
             Poll::Ready(Ok(bytes)) if !bytes.is_empty() => reader.put(bytes),
             // A reset and an orderly end say the same: there will be no answer.
             Poll::Ready(Ok(_) | Err(_)) => return Poll::Ready(Err(SendErrorKind::Closed)),

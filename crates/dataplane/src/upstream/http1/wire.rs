@@ -15,7 +15,7 @@ use tokio::io::{AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
 use super::super::limits::GivenUpRequests;
-use crate::http1::{READ_BYTES, poll_flush, poll_read};
+use crate::http1::{READ_BYTES, poll_flush, poll_read, poll_read_head};
 
 /// A socket that is read by one task and, while a request body outlasts the head of its response, written by
 /// another.
@@ -38,6 +38,11 @@ impl UpstreamWire {
     /// The next bytes; none at the end.
     pub(super) fn poll_read(&self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         poll_read(&mut *self.stream.borrow_mut(), READ_BYTES, context)
+    }
+
+    /// The next bytes while the head of a response is awaited; none at the end.
+    pub(super) fn poll_read_head(&self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        poll_read_head(&mut *self.stream.borrow_mut(), READ_BYTES, context)
     }
 
     /// Writes what is there of a request.

@@ -7,7 +7,8 @@ use http::header::{HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode};
 
-use super::table::{DynamicTable, ENTRY_OVERHEAD, Name, TABLE_BYTES};
+use super::repeats::RepeatedLiterals;
+use super::table::{DynamicTable, ENTRY_OVERHEAD, Name, STATIC_ENTRIES, TABLE_BYTES};
 use super::{CompressionError, Field, huffman};
 use crate::ambiguity::is_scheme;
 use crate::target::{TargetProblem, misplaced_byte, misplaced_in_host, percent_encode_odd_bytes};
@@ -30,6 +31,7 @@ pub struct HpackDecoder {
     pub(super) table: DynamicTable,
     /// Where Huffman codes are unpacked.
     text: Vec<u8>,
+    pub(super) repeats: RepeatedLiterals,
 }
 
 /// What was read of a head so far, as far as it decides whether the table's size may change.
@@ -60,6 +62,7 @@ impl HpackDecoder {
         let mut input = HeadBytes(block);
         let mut start = HeadStart::default();
         let mut wanted = ControlFlow::Continue(());
+        self.repeats.begin();
         while let Some(&byte) = input.0.first() {
             let literal = match byte {
                 0x80.. => {
@@ -84,7 +87,11 @@ impl HpackDecoder {
                 _ => Literal::Plain,
             };
             if wanted.is_continue() {
-                let (field, bytes) = self.literal(&mut input, literal)?;
+                let read = match literal {
+                    Literal::Plain => self.plain(&mut input),
+                    Literal::Indexed | Literal::Secret => self.literal(&mut input, literal),
+                };
+                let (field, bytes) = read?;
                 wanted = take(field, bytes);
             } else if literal == Literal::Indexed {
                 // The field is unwanted now, but later heads refer to the entry that it makes.
@@ -114,6 +121,21 @@ impl HpackDecoder {
         }
         self.table.resize(bytes_max);
         Ok(())
+    }
+
+    /// A literal that may be kept, and compared with those of later heads.
+    fn plain(&mut self, input: &mut HeadBytes<'_>) -> Result<(Field, usize), CompressionError> {
+        if let Some(known) = self.repeats.repeated(input.0) {
+            input.0 = &input.0[known.written.len()..];
+            return Ok((known.field.clone(), known.bytes));
+        }
+        let begin = input.0;
+        let (field, bytes) = self.literal(input, Literal::Plain)?;
+        // What the dynamic table has under a number changes.
+        if HeadBytes(begin).number(4).is_ok_and(|index| index <= STATIC_ENTRIES) {
+            self.repeats.note(&begin[..begin.len() - input.0.len()], &field, bytes);
+        }
+        Ok((field, bytes))
     }
 
     pub(super) fn literal(

@@ -59,13 +59,19 @@ pub fn encode_request<B>(request: &Request<B>, out: &mut Vec<u8>) {
         b"/" => out.push(0x80 | ROOT),
         path => literal(PATH, path, out),
     }
-    for (name, value) in request.headers() {
-        encode_field(name, value, out);
-    }
+    request.fields().each(|name, value| encode_field(name, value, out));
 }
 
 /// The head of a response, without its end: more fields may follow.
 pub fn encode_response(status: StatusCode, headers: &HeaderMap, out: &mut Vec<u8>) {
+    encode_status(status, out);
+    for (name, value) in headers {
+        encode_field(name, value, out);
+    }
+}
+
+/// The status of a response, which comes before its headers.
+pub(in crate::http2) fn encode_status(status: StatusCode, out: &mut Vec<u8>) {
     match status.as_u16() {
         200 => out.push(0x88),
         204 => out.push(0x89),
@@ -75,9 +81,6 @@ pub fn encode_response(status: StatusCode, headers: &HeaderMap, out: &mut Vec<u8
         404 => out.push(0x8d),
         500 => out.push(0x8e),
         _ => literal(STATUS, status.as_str().as_bytes(), out),
-    }
-    for (name, value) in headers {
-        encode_field(name, value, out);
     }
 }
 

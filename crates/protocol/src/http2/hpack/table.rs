@@ -16,13 +16,13 @@ pub(super) const ENTRY_OVERHEAD: usize = 32;
 pub(super) const TABLE_BYTES: usize = 4096;
 
 /// How many entries the static table has.
-const STATIC_ENTRIES: usize = 61;
+pub(super) const STATIC_ENTRIES: usize = 61;
 
 /// Where its entries with ordinary names begin.
 const FIRST_HEADER: usize = 15;
 
-/// The ordinary names of the static table, in its order.
-const HEADERS: [HeaderName; STATIC_ENTRIES - FIRST_HEADER + 1] = [
+/// The ordinary names of the static table, in its order. No constant, of which each use is a copy of its own.
+static HEADERS: [HeaderName; STATIC_ENTRIES - FIRST_HEADER + 1] = [
     header::ACCEPT_CHARSET,
     header::ACCEPT_ENCODING,
     header::ACCEPT_LANGUAGE,

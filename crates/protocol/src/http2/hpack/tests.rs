@@ -2,7 +2,9 @@ use std::ops::ControlFlow;
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
+use proptest::prelude::*;
 
+use super::repeats::RepeatedLiterals;
 use super::*;
 use crate::message::Request;
 
@@ -321,6 +323,64 @@ fn a_head_that_is_stepped_over_leaves_the_table_of_one_that_is_read() {
             for index in 62..66_u8 {
                 let seen = |decoder: &mut HpackDecoder| decoded(decoder, &[0x80 | index]);
                 assert_eq!(seen(&mut decoder), seen(&mut reader), "head {number}, entry {index}");
+            }
+        }
+    }
+}
+
+/// Writes a field in one of the forms that there are, with one of few names and values.
+fn write_in_form((form, name, value): (u8, usize, usize), out: &mut Vec<u8>) {
+    let string = |text: &str, out: &mut Vec<u8>| {
+        out.push(u8::try_from(text.len()).expect("short"));
+        out.extend_from_slice(text.as_bytes());
+    };
+    match form {
+        // With its name written out: in no table, in the table, and in none at any hop.
+        0..=2 => {
+            out.push([0, 0x40, 0x10][usize::from(form)]);
+            string(["x-a", "x-b", ":path"][name], out);
+        }
+        // With the name `:path` of the static table, and with that of the newest entry of the dynamic one.
+        3 => out.push(4),
+        4 => out.extend([15, 62 - 15]),
+        // The newest entry.
+        _ => return out.push(0x80 | 62),
+    }
+    string(["/", "/a", "/b"][value], out);
+}
+
+/// All that is read of a head, with what each field counts for.
+fn fields_of(
+    decoder: &mut HpackDecoder,
+    block: &[u8],
+) -> (Vec<(Field, usize)>, Result<(), CompressionError>) {
+    let mut fields = Vec::new();
+    let read = decoder.decode(block, |field, bytes| {
+        fields.push((field, bytes));
+        ControlFlow::Continue(())
+    });
+    (fields, read)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+
+    /// A literal means what it says, whether a head before had it in the same place or not.
+    #[test]
+    fn literals_that_are_repeated_are_read_as_new_ones(
+        heads in prop::collection::vec(prop::collection::vec((0..6_u8, 0..3_usize, 0..3_usize), 0..6), 1..40),
+    ) {
+        let (mut decoder, mut forgetful) = (HpackDecoder::default(), HpackDecoder::default());
+        for head in heads {
+            let mut block = Vec::new();
+            for field in head {
+                write_in_form(field, &mut block);
+            }
+            forgetful.repeats = RepeatedLiterals::default();
+            let expected = fields_of(&mut forgetful, &block);
+            prop_assert_eq!(fields_of(&mut decoder, &block), expected.clone(), "{:x?}", block);
+            if expected.1.is_err() {
+                break;
             }
         }
     }

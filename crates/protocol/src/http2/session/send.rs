@@ -5,18 +5,19 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::HeaderMap;
 
 use super::super::PresentTime;
 use super::super::account::Credit;
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, FrameKind, PAYLOAD_BYTES_MAX};
-use super::super::head::waiting_memory;
-use super::super::hpack::{encode_field, encode_response};
+use super::super::head::{waiting_memory, waiting_memory_of_trailers};
+use super::super::hpack::{encode_field, encode_status};
 use super::super::memory::OverShare;
 use super::super::small_pieces::{LADEN_BYTES, is_small, patience};
 use super::super::stream::{SendingHalf, Stream, StreamError, Turn};
 use super::{Core, HasBody, OUTPUT_BYTES_MAX, Role, Session};
 use crate::headers::may_be_trailer;
+use crate::message::Response;
 
 impl Session {
     /// Sends the head of a response; `more` writes further fields.
@@ -31,13 +32,14 @@ impl Session {
         if !core.may_send(stream) {
             return;
         }
-        let memory = waiting_memory(response.headers());
+        let memory = waiting_memory(response.fields());
         if core.hold_output(stream, memory).is_err() {
             return;
         }
         let flags = if body == HasBody::No { END_STREAM } else { 0 };
         core.write_head(stream.id, flags, |out| {
-            encode_response(response.status(), response.headers(), out);
+            encode_status(response.status(), out);
+            response.fields().each(|name, value| encode_field(name, value, out));
             more(out);
         });
         core.note_waiting_head(memory);
@@ -174,7 +176,7 @@ impl Session {
         if !core.may_send(stream) {
             return;
         }
-        let memory = waiting_memory(trailers);
+        let memory = waiting_memory_of_trailers(trailers);
         if core.hold_output(stream, memory).is_err() {
             return;
         }

@@ -71,11 +71,14 @@ impl Session {
             let heads = state.forget_unread_heads();
             (unread, heads, state.receiving.is_ended, state.sending.is_gone)
         };
-        core.streams.release_head(stream, heads);
-        // What is thrown away here counts as read, or the window of the connection would shrink by it for
-        // good.
-        core.credit(unread);
-        core.release_unread(unread);
+        // Most readers have taken all that came.
+        if unread > 0 || heads > 0 {
+            core.streams.release_head(stream, heads);
+            // What is thrown away here counts as read, or the window of the connection would shrink by it for
+            // good.
+            core.credit(unread);
+            core.release_unread(unread);
+        }
         core.forget_if_over(stream);
         // A client that wants no answer wants nothing; a server answers without having read everything.
         // One that was forgotten is closed at both ends, and a reset would be for nothing.

@@ -8,6 +8,7 @@ use super::super::hpack::encode_text;
 use super::super::memory::MEMORY_PAUSE;
 use super::super::stream::StreamError;
 use super::*;
+use crate::message::Response;
 
 fn frame(kind: FrameKind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -521,8 +522,8 @@ fn a_new_limit_of_heads_counts_at_once_and_is_told_to_the_peer() {
 }
 
 /// The head of a response with one header of so many letters.
-fn large_response(letters: usize) -> http::Response<()> {
-    http::Response::builder().header("a", "x".repeat(letters)).body(()).expect("legal")
+fn large_response(letters: usize) -> Response<()> {
+    http::Response::builder().header("a", "x".repeat(letters)).body(()).expect("legal").into()
 }
 
 /// A client opens streams and reads nothing: the heads that are written for it take its part of the memory
@@ -561,9 +562,9 @@ fn trailers_that_a_client_does_not_read_take_its_part_too() {
     let memory = MemoryBudget::of_process(Some(16 << 20));
     let session = session_with(memory);
     let requests: Vec<Vec<u8>> = (0..100).map(|number| request(2 * number + 1)).collect();
-    let trailers = large_response(100_000).into_parts().0.headers;
+    let trailers = large_response(100_000).into_parts().0.fields.into_map();
     for stream in received(&session, &requests) {
-        session.send_response(&stream, &http::Response::new(()), HasBody::Yes, |_| {});
+        session.send_response(&stream, &Response::new(()), HasBody::Yes, |_| {});
         session.send_trailers(&stream, &trailers, &|| Timestamp::ZERO);
     }
     assert_eq!(memory.take_refusals(), 92);
@@ -615,6 +616,6 @@ fn trailers_without_a_reader_are_not_kept() {
     encode_text(&http::header::SERVER, &vec![b'x'; 50_000], &mut fields);
     received(&session, &[head_frames(1, &fields)]);
     assert_eq!(memory.held(), 0);
-    session.send_response(&streams[0], &http::Response::new(()), HasBody::No, |_| {});
+    session.send_response(&streams[0], &Response::new(()), HasBody::No, |_| {});
     assert!(session.0.borrow().streams.is_empty());
 }

@@ -182,7 +182,7 @@ async fn answer(sender: Sender, receiver: Receiver) {
     let trailers = body.trailers().cloned();
     let mut rest = body.to_bytes();
     let has_body = if rest.is_empty() && trailers.is_none() { HasBody::No } else { HasBody::Yes };
-    sender.respond(&Response::new(()), has_body, |_| {});
+    sender.respond(&protocol::Response::new(()), has_body, |_| {});
     while !rest.is_empty() {
         let Ok(room) = poll_fn(|context| sender.poll_room(rest.len(), context)).await else { return };
         let piece = rest.split_to(room);

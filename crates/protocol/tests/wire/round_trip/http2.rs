@@ -7,9 +7,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, Method, Request};
 use http_body::Body;
 use proptest::prelude::*;
+use protocol::Response;
 use protocol::http2::{
     ArrivedRequest, HasBody, MemoryBudget, PREFACE, Receiver, Role, Sender, Session, SessionEvent,
     SessionLimits,

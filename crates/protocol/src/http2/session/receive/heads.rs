@@ -246,21 +246,20 @@ impl Core {
             Err(HeadProblem::Target(problem, method)) => Err(RefusedHead::Target { problem, method }),
             Err(HeadProblem::Malformed) => return Err(malformed),
         };
-        let stream = Stream::new(id, self.stream_window, self.peer.stream_window);
-        let stream = stream.with_head(if request.is_ok() { memory } else { 0 });
+        let stream = Rc::new(Stream::new(id, self.stream_window, self.peer.stream_window));
+        stream.head_bytes.set(if request.is_ok() { memory } else { 0 });
         {
             let mut state = stream.state.borrow_mut();
             state.receiving.head = HeadProgress::Here;
             state.receiving.is_ended = block.is_end;
             if let Ok(request) = &request {
-                state.receiving.length_left = content_length(request.headers()).map_err(|_| malformed)?;
+                state.receiving.length_left = content_length(request.fields()).map_err(|_| malformed)?;
             }
             // The same rule as for each piece of DATA, for the body that has none.
             if block.is_end && state.receiving.length_left.is_some_and(|left| left > 0) {
                 return Err(malformed);
             }
         }
-        let stream = Rc::new(stream);
         self.streams.open(Rc::clone(&stream));
         if request.is_ok() {
             self.shortage.note_accepted(memory);
@@ -285,7 +284,7 @@ impl Core {
         state.is_bodiless |= is_bodiless_status;
         if !state.is_bodiless {
             state.receiving.length_left =
-                content_length(response.headers()).map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
+                content_length(response.fields()).map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
             if is_end && state.receiving.length_left.is_some_and(|left| left > 0) {
                 return Err(ErrorCode::PROTOCOL_ERROR);
             }
