@@ -15,12 +15,12 @@ use crate::cluster::Cluster;
 const MANIFESTS: [ProgramManifest; 2] = [
     ProgramManifest {
         account: "autoscaler",
-        manifest: include_str!("../../../../deploy/autoscaler-rights.yaml"),
+        manifest: include_str!("../../../../deploy/base/autoscaler-rights.yaml"),
         applied_by: "kubectl ebb install",
     },
     ProgramManifest {
         account: "injector",
-        manifest: include_str!("../../../../deploy/injector.yaml"),
+        manifest: include_str!("../../../../deploy/base/injector.yaml"),
         applied_by: "kubectl ebb install",
     },
 ];

@@ -8,6 +8,8 @@ use settings::hpa::{spec_of, yaml_of};
 use settings::{ClusterConfig, RevisionSettings};
 use vocabulary::{Problem, format_duration, parse_duration};
 
+use crate::annotate_command::annotate_command;
+
 const HOUR: Duration = Duration::from_hours(1);
 /// The limits of durations that other projects do not limit so (docs/configuration.md).
 const LIMITS: [(&str, Duration, Duration); 3] = [
@@ -96,7 +98,18 @@ impl ImportResult {
         for note in &self.notes {
             let _ = writeln!(text, "# note: {note}");
         }
+        if !self.annotations.is_empty() {
+            let command = annotate_command(self.workload().as_deref(), &self.annotations);
+            let _ = writeln!(text, "# on a cluster, in one line:\n# {command}");
+        }
         text
+    }
+
+    /// The workload as `kubectl` names it; `None` where the document names none.
+    fn workload(&self) -> Option<String> {
+        let (kind, name) = self.target.split_once(' ')?;
+        let is_workload = kind != "Service" && !name.contains(' ');
+        is_workload.then(|| format!("{}/{name}", kind.to_lowercase()))
     }
 }
 

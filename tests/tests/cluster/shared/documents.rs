@@ -159,10 +159,10 @@ fn overlays_of_the_documents_leave_no_image_unnamed() {
     }
 }
 
-/// The objects of `deploy/` with some of its components.
+/// The objects of `deploy/base` with some of its components.
 fn with_components(names: &[&str]) -> Vec<Value> {
     let paths: Vec<String> = names.iter().map(|name| format!("../deploy/components/{name}")).collect();
-    let kustomization = json!({"resources": ["../deploy"], "components": paths}).to_string();
+    let kustomization = json!({"resources": ["../deploy/base"], "components": paths}).to_string();
     let place = beside_deploy(&[("overlay", &kustomization)]);
     rendered(&place.path().join("overlay"))
 }
@@ -204,7 +204,7 @@ fn each_component_can_be_added_alone_and_with_all_others() {
     }
 }
 
-/// The three programs as `deploy/` has them, with some components.
+/// The three programs as `deploy/base` has them, with some components.
 fn programs(components: &[&str]) -> [Value; 3] {
     let objects = with_components(components);
     ["autoscaler", "activator", "injector"].map(|name| object(&objects, "Deployment", name).clone())
