@@ -31,7 +31,7 @@ pub(crate) fn run(options: &ManifestFileOptions, root: &Path, target: &Path) -> 
     let mut plugin = Command::new(target.join("debug/ebb"));
     plugin.arg0(PLUGIN).args(["install", "--print"]);
     if let Some(image) = &options.image {
-        plugin.args(["--image", image]);
+        plugin.args(["--image", image.as_str()]);
     }
     let output = plugin.output().context("starting the ebb that was built")?;
     let said = String::from_utf8_lossy(&output.stderr);
