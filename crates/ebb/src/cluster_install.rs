@@ -136,8 +136,8 @@ impl Installer<'_> {
     }
 }
 
-/// Whether two states of an object differ in nothing that a person writes: the API server's own notes, such as
-/// the owners of fields, are left out.
+/// Whether two states of an object differ in nothing that a person writes: the API server's own notes, such
+/// as the owners of fields, are left out.
 fn is_same(before: &DynamicObject, after: &DynamicObject) -> bool {
     let without_status = |object: &DynamicObject| {
         let mut data = object.data.clone();

@@ -225,8 +225,7 @@ ebb.dev/hpa: |
         let gateway = Some(GatewayName { namespace: "infra".to_owned(), name: "web".to_owned() });
         let files = vec!["a.yaml".into(), "b".into()];
         let options = ImportOptions { files, to: ImportTarget::Kubernetes, gateway };
-        let expected =
-            "ebb import -f a.yaml -f b --to kubernetes --gateway infra/web | kubectl apply -f -";
+        let expected = "ebb import -f a.yaml -f b --to kubernetes --gateway infra/web | kubectl apply -f -";
         assert_eq!(apply_command(&options), expected);
     }
 

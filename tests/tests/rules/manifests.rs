@@ -54,7 +54,8 @@ fn manifests_name_both_images_with_the_tag_of_the_archives() {
     let (mut images, mut of_pods) = (Vec::new(), Vec::new());
     for object in manifests().iter().flat_map(|name| documents(&format!("base/{name}"))) {
         let containers = list(&object["spec"]["template"]["spec"], "containers");
-        images.extend(containers.iter().filter_map(|container| container["image"].as_str().map(str::to_owned)));
+        images
+            .extend(containers.iter().filter_map(|container| container["image"].as_str().map(str::to_owned)));
         let variables = containers.iter().flat_map(|container| list(container, "env"));
         let named = variables.filter(|variable| variable["name"] == "QUEUE_PROXY_IMAGE");
         of_pods.extend(named.filter_map(|variable| variable["value"].as_str().map(str::to_owned)));
@@ -69,7 +70,8 @@ fn a_plain_checkout_cannot_be_applied_and_says_why() {
     let kustomization = document("kustomization.yaml");
     let fields: Vec<&String> = kustomization.as_object().expect("it is a map").keys().collect();
     let sentence = fields.iter().find(|field| field.contains(' ')).expect("one field is a sentence");
-    for part in ["names no images", "`kubectl ebb install --image", "../deploy/base", "docs/start/cluster.md"] {
+    for part in ["names no images", "`kubectl ebb install --image", "../deploy/base", "docs/start/cluster.md"]
+    {
         assert!(sentence.contains(part), "{part} is missing in {sentence}");
     }
     assert!(!sentence.contains('"'), "kustomize would print it with backslashes: {sentence}");
@@ -78,7 +80,8 @@ fn a_plain_checkout_cannot_be_applied_and_says_why() {
 
 #[test]
 fn pod_monitors_leave_metrics_the_labels_of_their_workload() {
-    // Of the operator's schema (monitoring.coreos.com/v1, RelabelConfig): the fields, and actions in lower case.
+    // Of the operator's schema (monitoring.coreos.com/v1, RelabelConfig): the fields, and actions in lower
+    // case.
     let known = ["action", "regex", "replacement", "separator", "sourceLabels", "targetLabel"];
     let mut targets = BTreeSet::new();
     for monitor in documents("components/pod-monitor/pod-monitors.yaml") {

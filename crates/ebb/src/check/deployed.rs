@@ -1,4 +1,5 @@
-//! Are the Deployments those of this version, and do pods get their queue-proxy from where ebb's own image is?
+//! Are the Deployments those of this version, and do pods get their queue-proxy from where ebb's own image
+//! is?
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Container;
@@ -30,7 +31,8 @@ fn of_version(program: &str, deployment: &Deployment) -> CheckFinding {
         Some(other) => format!("it is of version {other}"),
         None => format!("it has no label {VERSION_LABEL}, as older ones"),
     };
-    let cure = "`kubectl ebb install`, or your overlay of deploy/base of that version, applies the present one";
+    let cure =
+        "`kubectl ebb install`, or your overlay of deploy/base of that version, applies the present one";
     CheckFinding::remark(what, format!("{found}; {cure}"))
 }
 
@@ -49,9 +51,10 @@ fn of_images(deployment: &Deployment) -> Option<CheckFinding> {
     );
     Some(match (own_place, place) {
         // With ebb's image from a registry, the nodes look for the other one at Docker Hub, where it is not.
-        (Some(registry), None) => {
-            CheckFinding::wrong(what, format!("{given} names no registry, and {own} is in {registry}; {cure}"))
-        }
+        (Some(registry), None) => CheckFinding::wrong(
+            what,
+            format!("{given} names no registry, and {own} is in {registry}; {cure}"),
+        ),
         (Some(_) | None, _) => {
             CheckFinding::remark(what, format!("they are in two registries; if that is not meant, {cure}"))
         }
@@ -108,8 +111,12 @@ mod tests {
         let labels = deployment.metadata.labels.as_mut().expect("it has labels");
         labels.insert(VERSION_LABEL.to_owned(), "0.0.9".to_owned());
         let older = text_of(of_version(INJECTOR, &deployment));
-        assert!(older.contains("remark   ") && older.contains("it is of version 0.0.9; `kubectl ebb install`"));
+        assert!(
+            older.contains("remark   ") && older.contains("it is of version 0.0.9; `kubectl ebb install`")
+        );
         deployment.metadata.labels = None;
-        assert!(text_of(of_version(INJECTOR, &deployment)).contains("has no label app.kubernetes.io/version"));
+        assert!(
+            text_of(of_version(INJECTOR, &deployment)).contains("has no label app.kubernetes.io/version")
+        );
     }
 }

@@ -44,7 +44,7 @@ impl CheckFinding {
 #[derive(Debug, Default)]
 pub(crate) struct CheckFindings(Vec<FindingSection>);
 
-/// Findings under one heading.
+/// The findings under one heading.
 #[derive(Debug)]
 struct FindingSection {
     title: &'static str,
@@ -62,8 +62,8 @@ impl CheckFindings {
         self.section().findings.push(finding);
     }
 
-    /// Adds a finding that follows from a wrong one of this report: one that is well stands there as ever, any
-    /// other one is counted alone.
+    /// Adds a finding that follows from a wrong one of this report: one that is well stands there as ever,
+    /// any other one is counted alone.
     pub(crate) fn fold(&mut self, finding: CheckFinding) {
         if finding.verdict == FindingVerdict::Well {
             self.add(finding);

@@ -215,7 +215,9 @@ fn of_deployment(deployment: &Deployment, system: &str) -> Option<StartCause> {
     let reason = condition.reason.as_deref().unwrap_or("ReplicaFailure");
     Some(StartCause {
         words: format!("its pods cannot be made: {}", with_message(reason, message)),
-        cure: format!("`kubectl -n {system} get events` says when; `kubectl ebb install` applies the manifests again"),
+        cure: format!(
+            "`kubectl -n {system} get events` says when; `kubectl ebb install` applies the manifests again"
+        ),
     })
 }
 

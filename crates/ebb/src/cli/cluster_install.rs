@@ -106,8 +106,16 @@ mod tests {
         let tagged = |name: &str| format!("{name}:{TAG}");
         for (words, own, queue_proxy) in [
             (&[][..], tagged("ebb"), tagged("ebb-queue-proxy")),
-            (&["--image", "r.example:5000/ebb"], tagged("r.example:5000/ebb"), tagged("r.example:5000/ebb-queue-proxy")),
-            (&["--image", "r.example/a/ebb:7"], "r.example/a/ebb:7".to_owned(), "r.example/a/ebb-queue-proxy:7".to_owned()),
+            (
+                &["--image", "r.example:5000/ebb"],
+                tagged("r.example:5000/ebb"),
+                tagged("r.example:5000/ebb-queue-proxy"),
+            ),
+            (
+                &["--image", "r.example/a/ebb:7"],
+                "r.example/a/ebb:7".to_owned(),
+                "r.example/a/ebb-queue-proxy:7".to_owned(),
+            ),
             (
                 &["--image", "r.example/mine@sha256:00", "--queue-proxy-image", "r.example/side:2"],
                 "r.example/mine@sha256:00".to_owned(),

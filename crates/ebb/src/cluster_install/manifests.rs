@@ -58,10 +58,10 @@ pub(super) struct ObjectKind {
     pub(super) scope: ObjectScope,
 }
 
-/// Where an object is.
+/// Whether an object is in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectScope {
-    /// In no namespace.
+    /// The object is in no namespace.
     Cluster,
     /// In the namespace of ebb's own programs.
     System,
@@ -103,7 +103,8 @@ pub(super) fn objects(images: &EbbImages) -> Vec<InstalledObject> {
 
 fn with_images(mut value: Value, images: &EbbImages) -> InstalledObject {
     let found = KINDS.iter().find(|known| value["kind"] == known.kind);
-    let kind = *found.expect("each kind of the manifests that this executable was built with is in the table");
+    let kind =
+        *found.expect("each kind of the manifests that this executable was built with is in the table");
     if kind.scope == ObjectScope::System {
         value["metadata"]["namespace"] = json!(EBBS_SYSTEM);
     }
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_object_needs_is_applied_before_it() {
+    fn objects_are_applied_after_those_that_they_need() {
         let objects = all();
         let place = |kind: &str, name: &str| {
             let named = |object: &InstalledObject| object.kind.kind == kind && object.name() == name;

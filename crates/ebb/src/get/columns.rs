@@ -104,7 +104,7 @@ pub(super) struct ColumnChoice {
 }
 
 impl ColumnChoice {
-    /// Nothing was drawn yet.
+    /// The choice before a table is drawn.
     pub(super) fn at(place: RevisionPlace) -> Self {
         Self { place, ..Self::default() }
     }

@@ -172,7 +172,7 @@ spec:
     }
 
     #[test]
-    fn what_is_not_ebbs_is_left_alone_and_said() {
+    fn manifests_without_ebb_are_left_alone_and_said() {
         let foreign = found(&DEPLOYMENT.replace("\"true\"", "\"false\"").replace("30s", "soon"));
         assert_eq!((foreign.reviewed, foreign.findings.problems.len()), (0, 0));
         assert!(verdict(0).contains("ebb.dev/inject") && verdict(2).starts_with("2 objects"));

@@ -43,7 +43,9 @@ pub(super) async fn show(
         sources.extend(pod.as_ref().map(sources_of).unwrap_or_default());
     }
     if sources.is_empty() {
-        output::print_warning(&format!("{revision} has no pod now, and a cluster keeps no lines of former ones"));
+        output::print_warning(&format!(
+            "{revision} has no pod now, and a cluster keeps no lines of former ones"
+        ));
         return Ok(());
     }
     if options.follow {
@@ -59,7 +61,8 @@ pub(super) async fn show(
 /// The containers of the app. What the queue-proxy prints is about requests, and `kubectl logs` shows it.
 fn sources_of(pod: &Pod) -> Vec<ContainerSource> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let names: Vec<&str> = containers.map(|one| one.name.as_str()).filter(|name| *name != QUEUE_PROXY).collect();
+    let names: Vec<&str> =
+        containers.map(|one| one.name.as_str()).filter(|name| *name != QUEUE_PROXY).collect();
     let source = |name: &&str| ContainerSource {
         pod: pod.metadata.name.clone().unwrap_or_default(),
         container: (*name).to_owned(),
@@ -125,7 +128,8 @@ mod tests {
             let pod = json!({"metadata": {"name": "hello-1"}, "spec": {"containers": containers}});
             serde_json::from_value(pod).expect("a Pod")
         };
-        let [source] = &sources_of(&pod(&["app", QUEUE_PROXY]))[..] else { panic!("one is the app's") };
+        let one = sources_of(&pod(&["app", QUEUE_PROXY]));
+        let [source] = &one[..] else { panic!("one is the app's: {one:?}") };
         assert_eq!((source.container.as_str(), source.has_siblings), ("app", false));
         let line = as_json(source, "2026-11-27T18:00:00.5Z a line: with words");
         let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
