@@ -45,6 +45,9 @@ pub(super) async fn check(cluster: &Cluster, failures: &StartFailures, findings:
         }
         failures.add(program, deployment(cluster, program, without, found), findings);
     }
+    for remark in failures.remarks() {
+        findings.add(remark);
+    }
     for secret in SECRETS {
         failures.add(AUTOSCALER, present_secret(cluster, secret).await, findings);
     }

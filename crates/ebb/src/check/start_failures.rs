@@ -54,7 +54,11 @@ struct StartCause {
 
 /// The programs that do not start.
 #[derive(Debug, Default)]
-pub(super) struct StartFailures(Vec<StartFailure>);
+pub(super) struct StartFailures {
+    failures: Vec<StartFailure>,
+    /// Programs that serve, with pods that do not start: those of a rollout that goes no further.
+    stalled: Vec<(&'static str, StartCause)>,
+}
 
 impl StartFailures {
     /// Asks for the Deployments of ebb's programs and for their pods. What may not be read is no failure
@@ -70,28 +74,31 @@ impl StartFailures {
     }
 
     fn of(deployments: &[Deployment], pods: &[Pod], system: &str) -> Self {
-        let failures = PROGRAMS.into_iter().filter_map(|(program, _)| {
-            let named = |one: &&Deployment| one.metadata.name.as_deref() == Some(program);
-            let deployment = deployments.iter().find(named)?;
-            if ready_pods(deployment) > 0 {
-                return None;
-            }
+        let mut found = Self::default();
+        for (program, _) in PROGRAMS {
+            let mut named = deployments.iter().filter(|one| one.metadata.name.as_deref() == Some(program));
+            let Some(deployment) = named.next() else { continue };
             let mut own = pods.iter().filter(|pod| is_of(pod, program));
             let of_pods = own.find_map(|pod| of_pod(pod, program, system));
-            Some(StartFailure { program, cause: of_pods.or_else(|| of_deployment(deployment, system)) })
-        });
-        Self(failures.collect())
+            let cause = of_pods.or_else(|| of_deployment(deployment, system));
+            if ready_pods(deployment) == 0 {
+                found.failures.push(StartFailure { program, cause });
+            } else if let Some(cause) = cause {
+                found.stalled.push((program, cause));
+            }
+        }
+        found
     }
 
     /// Whether one of the programs has a cause of its own.
     pub(super) fn has_cause(&self) -> bool {
-        self.0.iter().any(|failure| failure.cause.is_some())
+        self.failures.iter().any(|failure| failure.cause.is_some())
     }
 
     /// One finding for each cause, with the programs that it keeps from starting.
     pub(super) fn causes(&self) -> Vec<CheckFinding> {
         let mut told: Vec<(&StartCause, Vec<&str>)> = Vec::new();
-        for StartFailure { program, cause } in &self.0 {
+        for StartFailure { program, cause } in &self.failures {
             let Some(cause) = cause else { continue };
             match told.iter_mut().find(|(known, _)| *known == cause) {
                 Some((_, programs)) => programs.push(*program),
@@ -103,6 +110,16 @@ impl StartFailures {
             CheckFinding::wrong(what, format!("{}; {}", cause.words, cause.cure))
         };
         told.into_iter().map(finding).collect()
+    }
+
+    /// One remark for each program that serves with pods that do not start.
+    pub(super) fn remarks(&self) -> Vec<CheckFinding> {
+        let remark = |(program, cause): &(&'static str, StartCause)| {
+            let what = format!("each pod of {program} starts");
+            let words = format!("others serve, and of one {}; {}", cause.words, cause.cure);
+            CheckFinding::remark(what, words)
+        };
+        self.stalled.iter().map(remark).collect()
     }
 
     /// Adds a finding about something that this program keeps in order. While the program does not start, and
@@ -118,7 +135,7 @@ impl StartFailures {
     /// Whether this program does not start for a cause that the report tells: its own, or the autoscaler's,
     /// which makes the Secrets that the others wait for.
     pub(super) fn keeps_from_starting(&self, program: &str) -> bool {
-        let failure = |name: &str| self.0.iter().find(|failure| failure.program == name);
+        let failure = |name: &str| self.failures.iter().find(|failure| failure.program == name);
         let has_cause = |name: &str| failure(name).is_some_and(|failure| failure.cause.is_some());
         has_cause(program) || (failure(program).is_some() && has_cause(AUTOSCALER))
     }
@@ -142,7 +159,8 @@ fn of_pod(pod: &Pod, program: &str, system: &str) -> Option<StartCause> {
 }
 
 fn of_container(container: &ContainerStatus, pod: &Pod, program: &str, system: &str) -> Option<StartCause> {
-    let state = container.state.as_ref()?;
+    // A container that is ready has got over its last end.
+    let state = container.state.as_ref().filter(|_| !container.ready)?;
     if let Some(waiting) = &state.waiting {
         let reason = waiting.reason.as_deref().unwrap_or_default();
         let message = waiting.message.as_deref().unwrap_or_default();

@@ -101,7 +101,16 @@ fn programs_that_are_ready_or_that_a_person_scaled_to_zero_are_no_failure() {
     let ready = PROGRAMS.map(|(program, _)| deployment(program, &json!({"readyReplicas": 1})));
     let crashed = json!({"terminated": {"exitCode": 1}});
     let pods = [pod("autoscaler", &crashed, &json!({}))];
-    assert!(!StartFailures::of(&ready, &pods, "ebb-system").has_cause(), "another pod decides");
+    let served = StartFailures::of(&ready, &pods, "ebb-system");
+    assert!(!served.has_cause(), "another pod decides");
+    let mut findings = CheckFindings::default();
+    findings.begin("ebb itself");
+    for remark in served.remarks() {
+        findings.add(remark);
+    }
+    let text = findings.text();
+    let remark = "remark   each pod of autoscaler starts\n           others serve, and of one its container ends (exit code 1) without a word";
+    assert!(findings.is_well() && text.contains(remark), "{text}");
     let failures = of(&[]);
     assert!(!failures.has_cause() && report(&failures).contains("a thing of injector"));
 }
