@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -202,6 +203,17 @@ fn each_component_can_be_added_alone_and_with_all_others() {
         let expected = if is_of_cluster { Value::Null } else { json!("ebb-system") };
         assert_eq!(namespace, &expected, "{kind} {}", object["metadata"]["name"]);
     }
+}
+
+#[test]
+fn the_plugin_of_kubectl_installs_what_kustomize_makes_of_the_base() {
+    let mut plugin = Command::new(tests::ebb::executable());
+    let printed = plugin.arg0("kubectl-ebb").args(["install", "--print"]).output().expect("it runs");
+    let sorted = |mut objects: Vec<Value>| {
+        objects.sort_by_key(|object| format!("{} {}", object["kind"], object["metadata"]["name"]));
+        objects
+    };
+    assert_eq!(sorted(objects(&printed)), sorted(with_components(&[])));
 }
 
 /// The three programs as `deploy/base` has them, with some components.
