@@ -444,7 +444,7 @@ mod tests {
         let CliCommand::ClusterInstall(install) = read(&["kubectl-ebb", "install"]).command else {
             panic!("it is of a cluster")
         };
-        assert!(!install.dry_run && install.images().is_ok());
+        assert!(!install.dry_run && install.images(None).is_ok());
         let CliCommand::Ledger(options) = read(&["kubectl-ebb", "ledger"]).command else { panic!("ledger") };
         assert!(
             options.target.place.cluster.is_given() && options.since.since() == Duration::from_hours(168)

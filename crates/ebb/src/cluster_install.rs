@@ -9,6 +9,7 @@ mod manifests;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::Value;
@@ -20,6 +21,9 @@ use manifests::{InstalledObject, ObjectScope};
 
 /// Under this name the API server notes the fields of these objects.
 const FIELD_MANAGER: &str = "ebb-install";
+
+/// The Deployment that tells which image is installed, and the container in it.
+const AUTOSCALER: &str = "autoscaler";
 
 /// What an apply does, or would do, to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,20 +45,21 @@ impl ObjectChange {
 
 /// Prints the plan, and carries it out unless only that was asked for.
 pub(crate) fn run(options: &ClusterInstallOptions) -> anyhow::Result<ExitCode> {
-    let images = options.images()?;
     if options.cluster.system_namespace != EBBS_SYSTEM {
         bail!(
             "--system-namespace is {}, and these manifests are for {EBBS_SYSTEM}; write an overlay for another namespace (docs/start/cluster.md)",
             options.cluster.system_namespace
         );
     }
-    let objects = manifests::objects(&images);
     if options.print {
+        let objects = manifests::objects(&options.images(None)?);
         output::print_line(manifests::manifest(&objects)?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     crate::up::runtime()?.block_on(async {
         let cluster = Cluster::find(&options.cluster).await?;
+        let images = options.images(installed_image(&cluster).await?.as_deref())?;
+        let objects = manifests::objects(&images);
         let context = &cluster.context;
         let (own, queue_proxy) = (&images.own, &images.queue_proxy);
         output::print_shown(&format!("cluster of context {context}; image {own}, for pods {queue_proxy}"))?;
@@ -68,6 +73,15 @@ pub(crate) fn run(options: &ClusterInstallOptions) -> anyhow::Result<ExitCode> {
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// The image of the autoscaler that is in the cluster.
+async fn installed_image(cluster: &Cluster) -> anyhow::Result<Option<String>> {
+    let found = cluster.system_api::<Deployment>().get_opt(AUTOSCALER).await;
+    let found = found.with_context(|| format!("Deployment {AUTOSCALER} could not be read"))?;
+    let template = found.and_then(|found| found.spec).and_then(|spec| spec.template.spec);
+    let mut containers = template.into_iter().flat_map(|pod| pod.containers);
+    Ok(containers.find(|container| container.name == AUTOSCALER).and_then(|container| container.image))
 }
 
 fn parameters(options: &ClusterInstallOptions) -> PatchParams {

@@ -15,9 +15,10 @@ const TAG: &str = env!("CARGO_PKG_VERSION");
 pub(crate) struct ClusterInstallOptions {
     /// The image of ebb's programs as the nodes pull it: REGISTRY/ebb, also with a tag or a digest. Without
     /// either it gets the tag that the archives carry, which is this version. Pods get
-    /// REGISTRY/ebb-queue-proxy with the same tag.
-    #[arg(long, value_name = "IMAGE", default_value = OWN, value_parser = image_name)]
-    image: String,
+    /// REGISTRY/ebb-queue-proxy with the same tag. Without this option it is the image of this version where
+    /// the installed one is, or `ebb`, as nodes have it into which the archives were loaded.
+    #[arg(long, value_name = "IMAGE", value_parser = image_name)]
+    image: Option<String>,
     /// The image of the queue-proxy, where it is in another registry or has another name, tag or digest.
     #[arg(long, value_name = "IMAGE", value_parser = image_name)]
     queue_proxy_image: Option<String>,
@@ -47,8 +48,13 @@ pub(crate) struct EbbImages {
 
 impl ClusterInstallOptions {
     /// Both images. The one of the queue-proxy is in the registry of the other one, unless it is named.
-    pub(crate) fn images(&self) -> anyhow::Result<EbbImages> {
-        let own = with_tag(&self.image);
+    /// `installed` is the image of ebb's programs in the cluster, where there is one.
+    pub(crate) fn images(&self, installed: Option<&str>) -> anyhow::Result<EbbImages> {
+        let own = match (&self.image, installed) {
+            (Some(named), _) => with_tag(named),
+            (None, Some(installed)) => of_this_version(installed)?,
+            (None, None) => with_tag(OWN),
+        };
         let queue_proxy = match &self.queue_proxy_image {
             Some(named) => with_tag(named),
             None => match beside(&own) {
@@ -81,6 +87,15 @@ fn with_tag(image: &str) -> String {
     if name.contains([':', '@']) { image.to_owned() } else { format!("{image}:{TAG}") }
 }
 
+/// The image of this version, in the registry of the one that is installed.
+fn of_this_version(installed: &str) -> anyhow::Result<String> {
+    let (registry, name) = parts(installed);
+    if name.split([':', '@']).next() != Some(OWN) {
+        bail!("the image that is installed is {installed}; name the one of version {TAG} with --image");
+    }
+    Ok(format!("{registry}{OWN}:{TAG}"))
+}
+
 /// The image of the queue-proxy beside ebb's own; `None` where that has another name, or a digest, which is
 /// of one image alone.
 fn beside(own: &str) -> Option<String> {
@@ -98,7 +113,7 @@ mod tests {
     fn images(words: &[&str]) -> anyhow::Result<EbbImages> {
         let command = ClusterInstallOptions::augment_args(Command::new("install"));
         let matches = command.try_get_matches_from([&["install"][..], words].concat())?;
-        ClusterInstallOptions::from_arg_matches(&matches)?.images()
+        ClusterInstallOptions::from_arg_matches(&matches)?.images(None)
     }
 
     #[test]
@@ -124,6 +139,20 @@ mod tests {
         ] {
             assert_eq!(images(words).expect("both are known"), EbbImages { own, queue_proxy }, "{words:?}");
         }
+    }
+
+    #[test]
+    fn an_installation_keeps_its_registry() {
+        let command = ClusterInstallOptions::augment_args(Command::new("install"));
+        let matches = command.try_get_matches_from(["install"]).expect("no option is needed");
+        let options = ClusterInstallOptions::from_arg_matches(&matches).expect("they are read");
+        let of = |installed: &str| options.images(Some(installed)).map(|images| images.own);
+        for installed in ["r.example:5000/a/ebb:0.0.1", "r.example:5000/a/ebb@sha256:00"] {
+            assert_eq!(of(installed).expect("it is known"), format!("r.example:5000/a/ebb:{TAG}"));
+        }
+        assert_eq!(of("ebb:test").expect("it is known"), format!("ebb:{TAG}"));
+        let error = of("r.example/mine:1").expect_err("of this version it may be another one");
+        assert!(error.to_string().contains("with --image"), "{error}");
     }
 
     #[test]
