@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
+use crate::annotate_command::annotate_command;
 use crate::cli::AutoscaleOptions;
 use crate::output;
 
@@ -25,15 +26,18 @@ fn text(options: &AutoscaleOptions) -> anyhow::Result<String> {
         ("min-scale", min.to_string()),
         ("max-scale", max.to_string()),
     ];
-    let lines = annotations.map(|(key, value)| format!("autoscaling.knative.dev/{key}: {value:?}"));
+    let annotations = annotations.map(|(key, value)| (format!("autoscaling.knative.dev/{key}"), value));
+    let lines = annotations.each_ref().map(|(key, value)| format!("{key}: {value:?}"));
     let indented = |by: usize| lines.each_ref().map(|line| format!("{:by$}{line}\n", "")).concat();
     Ok(format!(
         "# On one machine: into the Service {name}. Its container says under resources.requests.cpu what 100% is.\n\
          spec:\n  template:\n    metadata:\n      annotations:\n{}\n\
          # On a cluster: into the workload {name} itself.\n\
-         metadata:\n  annotations:\n{}",
+         metadata:\n  annotations:\n{}\
+         # The same on a cluster, in one line:\n# {}\n",
         indented(8),
-        indented(4)
+        indented(4),
+        annotate_command(Some(name), &annotations)
     ))
 }
 
@@ -52,6 +56,9 @@ mod tests {
         assert!(text.contains("      annotations:\n        autoscaling.knative.dev/class: \"hpa."), "{text}");
         assert!(text.contains("\nmetadata:\n  annotations:\n    autoscaling.knative.dev/class: "), "{text}");
         assert!(text.contains("autoscaling.knative.dev/min-scale: \"2\""), "{text}");
+        let line = "# kubectl annotate --overwrite deployment/web autoscaling.knative.dev/class=hpa.";
+        let last = text.lines().last().unwrap_or_default();
+        assert!(last.starts_with(line) && last.ends_with(" autoscaling.knative.dev/max-scale=10"), "{last}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod adopted;
 mod certificates;
+mod deployed;
 mod findings;
 mod installation;
 mod knative;
@@ -13,10 +14,12 @@ mod own_rights;
 mod permissions;
 mod revoked;
 mod settings;
+mod start_failures;
 
 use std::process::ExitCode;
 
 use crate::check::findings::{CheckFinding, CheckFindings};
+use crate::check::start_failures::{AUTOSCALER, StartFailures};
 use crate::cli::CheckOptions;
 use crate::cluster::Cluster;
 use crate::output;
@@ -44,15 +47,26 @@ pub(crate) fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// All findings of an installation without Knative.
+/// All findings of an installation without Knative. Why ebb does not start comes first.
 async fn installed_by_itself(cluster: &Cluster, options: &CheckOptions, findings: &mut CheckFindings) {
+    let failures = StartFailures::find(cluster).await;
+    if failures.has_cause() {
+        findings.begin("why ebb does not start");
+        for cause in failures.causes() {
+            findings.add(cause);
+        }
+    }
     findings.begin("your rights");
     own_rights::check(cluster, findings).await;
     findings.begin("ebb itself");
-    installation::check(cluster, findings).await;
+    installation::check(cluster, &failures, findings).await;
     findings.begin("settings");
     settings::check(cluster, findings).await;
     findings.begin("what is adopted");
+    if failures.keeps_from_starting(AUTOSCALER) {
+        let unknown = CheckFinding::unknown("workloads".to_owned(), "no autoscaler answers".to_owned());
+        return findings.fold(unknown);
+    }
     adopted::check(cluster, options.cluster.namespace.as_deref(), findings).await;
 }
 

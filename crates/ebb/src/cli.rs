@@ -2,7 +2,9 @@
 
 mod api;
 mod cluster;
+mod cluster_install;
 mod images;
+mod plugin;
 mod replaying;
 mod running;
 mod serving;
@@ -16,11 +18,12 @@ use std::time::Duration;
 use autoscaler::api_types::LedgerRange;
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-pub(crate) use api::{ApiArguments, ApiOptions, OutputFormat};
+pub(crate) use api::{ApiOptions, OutputFormat};
 pub(crate) use cluster::{
     AdoptOptions, AutoscalerArguments, AutoscalerPlace, CheckOptions, ClusterOptions, DashboardOptions,
     EBBS_SYSTEM, KNATIVES_SYSTEM, RecordCommand, RecordSaveOptions, ReleaseOptions,
 };
+pub(crate) use cluster_install::{ClusterInstallOptions, EbbImages};
 pub(crate) use images::ImageArguments;
 pub(crate) use replaying::{RecordMoment, ReplayOptions};
 pub(crate) use running::RunOptions;
@@ -51,10 +54,16 @@ impl Cli {
             return Self { command };
         }
         let name = arguments.first().map(Path::new).and_then(Path::file_stem);
-        if name != Some(OsStr::new(PLUGIN)) {
+        if name != Some(OsStr::new(plugin::PLUGIN)) {
             return Self::of(&Self::command().get_matches_from(arguments));
         }
-        let mut cli = Self::of(&Self::command().bin_name("kubectl ebb").get_matches_from(arguments));
+        let matches = plugin::matches(plugin::command(Self::command()), arguments);
+        let matches = matches.unwrap_or_else(|error| error.exit());
+        if let Some((plugin::INSTALL, own)) = matches.subcommand() {
+            let options = ClusterInstallOptions::from_arg_matches(own).unwrap_or_else(|error| error.exit());
+            return Self { command: CliCommand::ClusterInstall(Box::new(options)) };
+        }
+        let mut cli = Self::of(&matches);
         match &mut cli.command {
             CliCommand::Get(options) => options.target.place.cluster.is_meant = true,
             CliCommand::Explain(options) => options.target.place.cluster.is_meant = true,
@@ -64,15 +73,15 @@ impl Cli {
             CliCommand::Shadow(ShadowCommand::Report(options)) => {
                 options.target.place.cluster.is_meant = true;
             }
+            CliCommand::Logs(options) => options.target.place.cluster.is_meant = true,
+            CliCommand::Lint(options) => options.is_of_cluster = true,
             CliCommand::Record(RecordCommand::Save(options)) => options.place.cluster.is_meant = true,
             CliCommand::Adopt(_)
             | CliCommand::Release(_)
             | CliCommand::Check(_)
             | CliCommand::Up(_)
             | CliCommand::Run(_)
-            | CliCommand::Logs(_)
             | CliCommand::Names(_)
-            | CliCommand::Lint(_)
             | CliCommand::Restart(_)
             | CliCommand::Rollback(_)
             | CliCommand::Token(_)
@@ -83,6 +92,7 @@ impl Cli {
             | CliCommand::Simulate(_)
             | CliCommand::Replay(_)
             | CliCommand::Install(_)
+            | CliCommand::ClusterInstall(_)
             | CliCommand::Completion(_)
             | CliCommand::Man(_)
             | CliCommand::Schema
@@ -101,9 +111,6 @@ impl Cli {
         cli
     }
 }
-
-/// Under this name `kubectl` finds us.
-const PLUGIN: &str = "kubectl-ebb";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
@@ -166,6 +173,9 @@ pub(crate) enum CliCommand {
     Shadow(ShadowCommand),
     /// Let systemd run `ebb up`: writes a service with its sockets, and says what to run next.
     Install(Box<InstallOptions>),
+    /// The command `install` of the plugin of `kubectl`, which has its own options.
+    #[command(skip)]
+    ClusterInstall(Box<ClusterInstallOptions>),
     /// Print what makes a shell complete the commands of ebb.
     Completion(CompletionOptions),
     /// Print the manual page, or write those of every command.
@@ -355,13 +365,16 @@ pub(crate) struct LogsOptions {
     #[arg(long)]
     pub(crate) raw: bool,
     #[command(flatten)]
-    pub(crate) target: ApiArguments,
+    pub(crate) target: AutoscalerArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LintOptions {
     #[command(flatten)]
     pub(crate) manifests: ManifestOptions,
+    /// Whether the files are manifests of a cluster: `kubectl ebb lint`.
+    #[arg(skip)]
+    pub(crate) is_of_cluster: bool,
 }
 
 #[derive(Debug, Args)]
@@ -466,6 +479,16 @@ mod tests {
         assert!(!is_given(&["ebb", "get"]) && !is_given(&["/usr/bin/ebb", "get", "-A"]));
         assert!(is_given(&["ebb", "get", "-n", "shop"]) && is_given(&["ebb", "get", "--context", "test"]));
         assert!(is_given(&["/usr/bin/kubectl-ebb", "get"]));
+        let logs = read(&["kubectl-ebb", "logs", "hello", "-f"]).command;
+        let CliCommand::Logs(logs) = logs else { panic!("it is `logs`") };
+        assert!(logs.target.place.cluster.is_given() && logs.follow);
+        let lint = read(&["kubectl-ebb", "lint", "-f", "x"]).command;
+        let CliCommand::Lint(lint) = lint else { panic!("it is `lint`") };
+        assert!(lint.is_of_cluster);
+        let CliCommand::ClusterInstall(install) = read(&["kubectl-ebb", "install"]).command else {
+            panic!("it is of a cluster")
+        };
+        assert!(!install.dry_run && install.images(None).is_ok());
         let CliCommand::Ledger(options) = read(&["kubectl-ebb", "ledger"]).command else { panic!("ledger") };
         assert!(
             options.target.place.cluster.is_given() && options.since.since() == Duration::from_hours(168)

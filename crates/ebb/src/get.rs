@@ -16,7 +16,7 @@ use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{GetOptions, OutputFormat};
 use crate::cluster::problem::ProblemSubject;
 use crate::output;
-use columns::ColumnChoice;
+use columns::{ColumnChoice, RevisionPlace};
 pub(crate) use values::{first_hop, number};
 
 /// How often `--watch` asks the API.
@@ -26,7 +26,11 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 pub(crate) fn run(options: &GetOptions) -> anyhow::Result<ExitCode> {
     crate::up::runtime()?.block_on(async {
         let api = AutoscalerApi::find(&options.target).await?;
-        let mut choice = ColumnChoice::default();
+        let place = match &api {
+            AutoscalerApi::At(_) => RevisionPlace::Machine,
+            AutoscalerApi::Of(_) => RevisionPlace::Cluster,
+        };
+        let mut choice = ColumnChoice::at(place);
         show(&ask(&api, options.revision.as_deref()).await?, options, &mut choice)?;
         if options.watch {
             return watch(&api, options, choice).await;

@@ -51,6 +51,9 @@ pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<ExitCode> {
             }
         }
     }
+    if options.to == ImportTarget::Kubernetes && troubles.is_empty() {
+        output::print_line(&format!("# {}", apply_command(options)))?;
+    }
     for trouble in &troubles {
         output::print_problem(&trouble.to_string());
     }
@@ -63,6 +66,15 @@ fn import_as(document: &DocumentNode, options: &ImportOptions) -> Result<String,
         ImportTarget::Annotations => import(document).map(|imported| imported.text()),
         ImportTarget::Kubernetes => kubernetes::objects(document, options.gateway.as_ref()),
     }
+}
+
+/// The line by which a person applies the objects that were printed.
+fn apply_command(options: &ImportOptions) -> String {
+    let files = options.files.iter().map(|file| format!(" -f {}", file.display()));
+    let files = files.collect::<Vec<_>>().concat();
+    let gateway = options.gateway.as_ref();
+    let gateway = gateway.map_or_else(String::new, |to| format!(" --gateway {}/{}", to.namespace, to.name));
+    format!("ebb import{files} --to kubernetes{gateway} | kubectl apply -f -")
 }
 
 /// The files, and those in directories.
@@ -146,6 +158,7 @@ mod tests {
     use settings::{ClusterConfig, RevisionSettings};
 
     use super::*;
+    use crate::cli::GatewayName;
 
     pub(super) fn imported(yaml: &str) -> Result<ImportResult, Vec<String>> {
         import(&serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}")))
@@ -201,7 +214,19 @@ ebb.dev/hpa: |
           type: Utilization
           averageUtilization: 50
 ";
-        assert!(text.starts_with("# Deployment web: ") && text.ends_with(expected), "{text}");
+        assert!(text.starts_with("# Deployment web: ") && text.contains(expected), "{text}");
+        let last = text.lines().last().unwrap_or_default();
+        let line = "# kubectl annotate --overwrite deployment/web autoscaling.knative.dev/class=hpa.autoscaling.knative.dev ebb.dev/hpa=$'minReplicas: 1\\n";
+        assert!(last.starts_with(line), "{last}");
+    }
+
+    #[test]
+    fn objects_of_a_cluster_end_with_the_line_that_applies_them() {
+        let gateway = Some(GatewayName { namespace: "infra".to_owned(), name: "web".to_owned() });
+        let files = vec!["a.yaml".into(), "b".into()];
+        let options = ImportOptions { files, to: ImportTarget::Kubernetes, gateway };
+        let expected = "ebb import -f a.yaml -f b --to kubernetes --gateway infra/web | kubectl apply -f -";
+        assert_eq!(apply_command(&options), expected);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! read files.
 
 mod adopt;
+mod annotate_command;
 mod api_token;
 mod autoscale;
 mod autoscaler_api;
@@ -12,6 +13,7 @@ mod check;
 mod cli;
 mod client;
 mod cluster;
+mod cluster_install;
 mod dashboard_command;
 mod delete;
 mod explain;
@@ -79,6 +81,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, start_autoscaler: StartAu
         CliCommand::Replay(options) => replay::run(&options),
         CliCommand::Record(RecordCommand::Save(options)) => record::save(&options),
         CliCommand::Install(options) => install::run(&options),
+        CliCommand::ClusterInstall(options) => cluster_install::run(&options),
         CliCommand::Completion(options) => manual::complete(&options),
         CliCommand::Man(options) => manual::run(&options),
         CliCommand::Schema => schema::run(),

@@ -1,5 +1,7 @@
 //! `ebb lint`: says what `ebb up` would say of these files, without running them, and whether this machine
-//! has what they want to run.
+//! has what they want to run. `kubectl ebb lint` says of manifests of a cluster what its webhook would say.
+
+mod of_cluster;
 
 use std::process::ExitCode;
 
@@ -12,6 +14,9 @@ use crate::output;
 /// Exit code 0 if the files can be used (warnings allowed), 2 if not.
 pub(crate) fn run(options: &LintOptions) -> anyhow::Result<ExitCode> {
     let files = &options.manifests.files;
+    if options.is_of_cluster {
+        return of_cluster::run(files);
+    }
     let loaded = match platform_local::load(&options.manifests.source()?) {
         Ok(loaded) => loaded,
         Err(findings) => return Ok(refuse(&findings)),

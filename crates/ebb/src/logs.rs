@@ -1,11 +1,14 @@
-//! `ebb logs`: what the pods of a revision printed.
+//! `ebb logs`: what the pods of a revision printed, on this machine or on a cluster.
+
+mod of_cluster;
 
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use autoscaler::api_types::RevisionList;
 use serde_json::Value;
+use vocabulary::RevisionName;
 
+use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::{LogsOptions, OutputFormat};
 use crate::client::{StreamEnd, UpClient};
 use crate::get::choose;
@@ -13,14 +16,27 @@ use crate::output;
 
 /// Shows what was kept, and then, if asked to, what comes.
 pub(crate) fn run(options: &LogsOptions) -> anyhow::Result<ExitCode> {
-    let api = UpClient::new(&options.target.api);
-    let end = crate::up::runtime()?.block_on(async {
-        let list: RevisionList = api.get("/v1/revisions").await?;
-        let name = &choose(&list, &options.revision)?.name;
-        let path = format!("/v1/logs/{name}{}", query(options));
-        api.lines(&path, |line| show(line, options)).await
-    })?;
-    match (options.follow, end) {
+    crate::up::runtime()?.block_on(async {
+        let api = AutoscalerApi::find(&options.target).await?;
+        let name = choose(&api.revisions().await?, &options.revision)?.name.clone();
+        match api {
+            AutoscalerApi::At(up) => of_this_machine(&up, &name, options).await,
+            AutoscalerApi::Of(view) => {
+                let cluster = view.into_cluster();
+                of_cluster::show(&cluster, &name, options, &|line| show(line, options)).await?;
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    })
+}
+
+async fn of_this_machine(
+    api: &UpClient,
+    name: &RevisionName,
+    options: &LogsOptions,
+) -> anyhow::Result<ExitCode> {
+    let path = format!("/v1/logs/{name}{}", query(options));
+    match (options.follow, api.lines(&path, |line| show(line, options)).await?) {
         (true, StreamEnd::Whole | StreamEnd::CutShort) => {
             output::print_warning(FOLLOW_ENDED);
             Ok(ExitCode::SUCCESS)
@@ -55,6 +71,10 @@ fn shown(line: &str, options: &LogsOptions) -> anyhow::Result<String> {
     let printer =
         line["container"].as_str().map_or_else(|| text("pod"), |name| format!("{}/{name}", text("pod")));
     Ok(match format {
+        // A cluster does not tell the two streams apart.
+        OutputFormat::Wide if line["stream"].is_null() => {
+            format!("{} [{printer}] {}", text("timestamp"), text("line"))
+        }
         OutputFormat::Wide => {
             format!("{} [{printer}] {}: {}", text("timestamp"), text("stream"), text("line"))
         }

@@ -173,6 +173,30 @@ fn autoscale_prints_annotations_that_are_taken() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("--max is 2, which is below --min 3"));
 }
 
+/// The executable by the name under which `kubectl` finds it.
+fn plugin(arguments: &[&str]) -> Output {
+    use std::os::unix::process::CommandExt as _;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+    command.arg0("kubectl-ebb").args(arguments).output().expect("the executable starts")
+}
+
+#[test]
+fn the_plugin_of_kubectl_prints_one_manifest_with_both_images() {
+    let output = plugin(&["install", "--print", "--image", "registry.example/ebb:7"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let objects: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).expect("it is YAML");
+    assert_eq!(objects[0]["kind"], "Namespace");
+    for image in ["registry.example/ebb:7", "registry.example/ebb-queue-proxy:7"] {
+        assert!(text.contains(image), "{image} is missing in\n{text}");
+    }
+    let output = plugin(&["up", "-f", "x.yaml"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("knows no cluster; run `ebb up`"), "{errors}");
+}
+
 #[test]
 fn import_reads_files_and_standard_input_and_prints_what_is_taken() {
     use std::io::Write as _;

@@ -1,6 +1,7 @@
 //! What is given to people who build nothing. `cargo xtask dist`: static executables, which run on any Linux
 //! of their architecture, and a Debian package of `ebb` with its manual pages, completions and units. `cargo
-//! xtask images`: what a cluster pulls. And, for people who build: `cargo xtask mutants`.
+//! xtask images`: what a cluster pulls. `cargo xtask manifests`: what a cluster is told. And, for people who
+//! build: `cargo xtask mutants`.
 //!
 //! It needs cargo, the target for musl and a C compiler for that, and no tool of Debian's or Docker's: a
 //! package is an `ar` of two `tar`s, an image a `tar` of a `tar`.
@@ -10,6 +11,7 @@ mod contents;
 mod debian;
 mod executables;
 mod images;
+mod manifests;
 mod mutants;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ use anyhow::Context;
 use clap::{Args, Parser};
 
 use crate::executables::Build;
+use crate::manifests::ManifestFileOptions;
 use crate::mutants::MutantOptions;
 
 /// Work on this workspace that cargo itself does not do.
@@ -29,6 +32,8 @@ enum Task {
     /// Build the images ebb and ebb-queue-proxy for a cluster, as archives that docker, podman, containerd
     /// and skopeo take.
     Images(ImageOptions),
+    /// Write the one file that installs ebb in a cluster: what `kubectl ebb install` applies.
+    Manifests(ManifestFileOptions),
     /// Change the control loop in one place after the other, and name the changes that no test notices. It
     /// takes hours, and goes on where it was ended.
     Mutants(MutantOptions),
@@ -59,6 +64,7 @@ fn main() -> anyhow::Result<()> {
     match Task::parse() {
         Task::Dist(options) => give(&options, None, &root, dist),
         Task::Images(ImageOptions { options, target: triple }) => give(&options, triple, &root, images),
+        Task::Manifests(options) => manifests::run(&options, &root, &executables::target_directory(&root)),
         Task::Mutants(options) => mutants::run(&options, &root, &executables::target_directory(&root)),
     }
 }

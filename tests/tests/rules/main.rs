@@ -7,6 +7,7 @@ mod circles;
 mod dependencies;
 mod file_graph;
 mod house_rules;
+mod manifests;
 mod map;
 mod sizes;
 mod words;

@@ -108,14 +108,14 @@ mod tests {
     #[test]
     fn the_manifests_mount_what_their_variables_name() {
         let manifests = [
-            (include_str!("../../../../deploy/injector.yaml"), "INJECTOR_CONFIG", CONFIG_MAP_NAME),
+            (include_str!("../../../../deploy/base/injector.yaml"), "INJECTOR_CONFIG", CONFIG_MAP_NAME),
             (
-                include_str!("../../../../deploy/injector.yaml"),
+                include_str!("../../../../deploy/base/injector.yaml"),
                 "INJECTOR_OBSERVABILITY",
                 OBSERVABILITY_CONFIG_MAP,
             ),
             (
-                include_str!("../../../../deploy/activator.yaml"),
+                include_str!("../../../../deploy/base/activator.yaml"),
                 "ACTIVATOR_OBSERVABILITY",
                 OBSERVABILITY_CONFIG_MAP,
             ),

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-const INJECTOR: &str = include_str!("../../../../deploy/injector.yaml");
-const ACTIVATOR: &str = include_str!("../../../../deploy/activator.yaml");
-const AUTOSCALER: &str = include_str!("../../../../deploy/autoscaler.yaml");
+const INJECTOR: &str = include_str!("../../../../deploy/base/injector.yaml");
+const ACTIVATOR: &str = include_str!("../../../../deploy/base/activator.yaml");
+const AUTOSCALER: &str = include_str!("../../../../deploy/base/autoscaler.yaml");
 
 fn documents(text: &str, kind: &str) -> Vec<Value> {
     let all: Vec<Value> = serde_saphyr::from_multiple(text).expect("it is YAML");

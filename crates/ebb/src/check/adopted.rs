@@ -6,7 +6,7 @@ use super::findings::{CheckFinding, CheckFindings};
 use crate::adopt::problems;
 use crate::cluster::Cluster;
 use crate::cluster::problem::ProblemSubject;
-use crate::cluster::service::ServiceName;
+use crate::cluster::service::{ServiceName, SliceWriters, selector};
 
 /// `namespace` limits what is looked at.
 pub(super) async fn check(cluster: &Cluster, namespace: Option<&str>, findings: &mut CheckFindings) {
@@ -58,21 +58,45 @@ fn remaining_problems(
 }
 
 async fn service_finding(cluster: &Cluster, list: &RevisionList, name: &ServiceName) -> CheckFinding {
-    let what = format!("{name} is served through ebb");
-    let against = problems(list, name);
-    let writers = match cluster.slice_writers(name).await {
-        Ok(writers) => writers,
-        Err(error) => return CheckFinding::unknown(what, format!("{error:#}")),
-    };
-    match (writers.is_ours_there && !writers.is_kubernetes_there, against.is_empty()) {
+    let read = tokio::join!(cluster.slice_writers(name), cluster.find_service(name));
+    match read {
+        (Ok(writers), Ok(service)) => {
+            let has_selector = service.is_some_and(|service| !selector(&service).is_empty());
+            served(name, &problems(list, name), ServiceState { writers, has_selector })
+        }
+        (Err(error), _) | (_, Err(error)) => CheckFinding::unknown(served_well(name), format!("{error:#}")),
+    }
+}
+
+/// What is seen of a Service that names a workload.
+#[derive(Clone, Copy, Debug)]
+struct ServiceState {
+    writers: SliceWriters,
+    has_selector: bool,
+}
+
+fn served_well(name: &ServiceName) -> String {
+    format!("{name} is served through ebb")
+}
+
+fn served(name: &ServiceName, against: &[String], state: ServiceState) -> CheckFinding {
+    let what = served_well(name);
+    let ServiceName { namespace, name: service } = name;
+    let is_ours_alone = state.writers == SliceWriters::OURS_ALONE;
+    match (is_ours_alone, against.is_empty()) {
         (true, true) => CheckFinding::well(what),
         (true, false) => CheckFinding::remark(what, against.join("; ")),
+        (false, _) if state.has_selector => CheckFinding::wrong(
+            what,
+            format!(
+                "it has a selector, as after its old manifest was applied; `kubectl ebb adopt service/{service} -n {namespace}` takes the selector away again, and with `selector: null` in the manifest it stays away (docs/kubernetes-operating.md)"
+            ),
+        ),
         (false, false) => CheckFinding::wrong(what, against.join("; ")),
         (false, true) => CheckFinding::wrong(
             what,
             format!(
-                "ebb's endpoints do not stand alone; `kubectl -n {} describe service/{}` shows why",
-                name.namespace, name.name
+                "ebb's endpoints do not stand alone; `kubectl -n {namespace} describe service/{service}` shows why"
             ),
         ),
     }
@@ -94,6 +118,23 @@ mod tests {
     use autoscaler::api_types::API_VERSION;
 
     use super::*;
+    use crate::check::findings::tests::text_of;
+
+    #[test]
+    fn an_old_manifest_that_brought_the_selector_back_is_told_with_the_cure() {
+        let name = ServiceName { namespace: "shop".to_owned(), name: "hello".to_owned() };
+        let of = |writers, has_selector, against: &[&str]| {
+            let against: Vec<String> = against.iter().map(|&text| text.to_owned()).collect();
+            text_of(served(&name, &against, ServiceState { writers, has_selector }))
+        };
+        let given_back = of(SliceWriters::KUBERNETES_ALONE, true, &["it has a selector"]);
+        assert!(given_back.contains("WRONG    service/hello in shop is served through ebb"), "{given_back}");
+        assert!(given_back.contains("`kubectl ebb adopt service/hello -n shop`"), "{given_back}");
+        assert!(of(SliceWriters::KUBERNETES_ALONE, false, &[]).contains("describe service/hello` shows why"));
+        assert!(of(SliceWriters::KUBERNETES_ALONE, false, &["it is headless"]).contains("it is headless"));
+        assert!(of(SliceWriters::OURS_ALONE, false, &["a word"]).contains("remark   service/hello"));
+        assert!(of(SliceWriters::OURS_ALONE, false, &[]).contains("ok       service/hello"));
+    }
 
     #[test]
     fn problems_of_workloads_name_their_object() {

@@ -42,27 +42,49 @@ impl CheckFinding {
 
 /// All of them, in sections.
 #[derive(Debug, Default)]
-pub(crate) struct CheckFindings(Vec<(&'static str, Vec<CheckFinding>)>);
+pub(crate) struct CheckFindings(Vec<FindingSection>);
+
+/// The findings under one heading.
+#[derive(Debug)]
+struct FindingSection {
+    title: &'static str,
+    findings: Vec<CheckFinding>,
+    /// The number of findings that are not well because of something that the report has told already.
+    folded: usize,
+}
 
 impl CheckFindings {
-    pub(crate) fn begin(&mut self, section: &'static str) {
-        self.0.push((section, Vec::new()));
+    pub(crate) fn begin(&mut self, title: &'static str) {
+        self.0.push(FindingSection { title, findings: Vec::new(), folded: 0 });
     }
 
     pub(crate) fn add(&mut self, finding: CheckFinding) {
-        let section = self.0.last_mut().expect("a section was begun");
-        section.1.push(finding);
+        self.section().findings.push(finding);
+    }
+
+    /// Adds a finding that follows from a wrong one of this report: one that is well stands there as ever,
+    /// any other one is counted alone.
+    pub(crate) fn fold(&mut self, finding: CheckFinding) {
+        if finding.verdict == FindingVerdict::Well {
+            self.add(finding);
+        } else {
+            self.section().folded += 1;
+        }
+    }
+
+    fn section(&mut self) -> &mut FindingSection {
+        self.0.last_mut().expect("a section was begun")
     }
 
     pub(crate) fn is_well(&self) -> bool {
-        let mut all = self.0.iter().flat_map(|(_, findings)| findings);
+        let mut all = self.0.iter().flat_map(|section| &section.findings);
         !all.any(|finding| matches!(finding.verdict, FindingVerdict::Wrong(_)))
     }
 
     pub(crate) fn text(&self) -> String {
         let mut lines = Vec::new();
-        for (section, findings) in &self.0 {
-            lines.push((*section).to_owned());
+        for FindingSection { title, findings, folded } in &self.0 {
+            lines.push((*title).to_owned());
             for CheckFinding { what, verdict } in findings {
                 match verdict {
                     FindingVerdict::Well => lines.push(format!("  ok       {what}")),
@@ -71,11 +93,20 @@ impl CheckFindings {
                     FindingVerdict::Wrong(advice) => lines.extend(with_reason("  WRONG  ", what, advice)),
                 }
             }
+            lines.extend(folded_line(*folded));
             lines.push(String::new());
         }
         let verdict = if self.is_well() { "all is well" } else { "something is wrong" };
         lines.push(verdict.to_owned());
         lines.join("\n")
+    }
+}
+
+fn folded_line(folded: usize) -> Option<String> {
+    match folded {
+        0 => None,
+        1 => Some("  1 finding more is not well, because ebb does not start".to_owned()),
+        more => Some(format!("  {more} findings more are not well, because ebb does not start")),
     }
 }
 
@@ -93,6 +124,18 @@ pub(crate) mod tests {
         findings.begin("a section");
         findings.add(finding);
         findings.text()
+    }
+
+    #[test]
+    fn findings_that_follow_from_a_wrong_one_are_counted() {
+        let mut findings = CheckFindings::default();
+        findings.begin("ebb itself");
+        findings.fold(CheckFinding::well("it is there".to_owned()));
+        findings.fold(CheckFinding::unknown("its owner".to_owned(), "it does not answer".to_owned()));
+        let line = "  1 finding more is not well, because ebb does not start";
+        assert_eq!(findings.text(), format!("ebb itself\n  ok       it is there\n{line}\n\nall is well"));
+        findings.fold(CheckFinding::wrong("its Secret".to_owned(), "make it".to_owned()));
+        assert!(findings.text().contains("  2 findings more are not well"), "{}", findings.text());
     }
 
     #[test]

@@ -16,15 +16,10 @@ use vocabulary::{AUTHORITY_SECRET, TLS_ROOTS};
 use autoscaler::api_types::{LinkTallyView, LinksView, RevisionList};
 
 use super::findings::{CheckFinding, CheckFindings};
-use super::{certificates, narrowed, permissions, revoked};
+use super::start_failures::{AUTOSCALER, PROGRAMS, StartFailures};
+use super::{certificates, deployed, narrowed, permissions, revoked};
 use crate::cluster::Cluster;
 
-/// Each with what is amiss without it.
-const PROGRAMS: [(&str, &str); 3] = [
-    ("autoscaler", "no count changes"),
-    ("activator", "requests at zero are refused"),
-    ("injector", "pods that ask for a queue-proxy cannot be made"),
-];
 /// What the programs make and share.
 const SECRETS: [&str; 6] = [
     "ebb-links",
@@ -34,19 +29,30 @@ const SECRETS: [&str; 6] = [
     "ebb-activator-tls",
     "ebb-injector-tls",
 ];
-/// By which the API server calls the injector; its Service has the name too.
+/// By which the API server calls the injector.
 const WEBHOOK: &str = "ebb-injector";
+/// The Service of the injector, and its Deployment.
 const INJECTOR_SERVICE: &str = "injector";
 
-pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
+/// What follows from a program that does not start is folded.
+pub(super) async fn check(cluster: &Cluster, failures: &StartFailures, findings: &mut CheckFindings) {
     for (program, without) in PROGRAMS {
-        findings.add(deployment(cluster, program, without).await);
+        let found = cluster.system_api::<Deployment>().get_opt(program).await;
+        if let Ok(Some(found)) = &found {
+            for finding in deployed::check(program, found) {
+                findings.add(finding);
+            }
+        }
+        failures.add(program, deployment(cluster, program, without, found), findings);
+    }
+    for remark in failures.remarks() {
+        findings.add(remark);
     }
     for secret in SECRETS {
-        findings.add(present_secret(cluster, secret).await);
+        failures.add(AUTOSCALER, present_secret(cluster, secret).await, findings);
     }
     for finding in certificates::check(cluster).await {
-        findings.add(finding);
+        failures.add(AUTOSCALER, finding, findings);
     }
     if let Some(finding) = revoked::check(cluster).await {
         findings.add(finding);
@@ -58,21 +64,26 @@ pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
         findings.add(finding);
     }
     for kind in [WebhookKind::Mutating, WebhookKind::Validating] {
-        findings.add(webhook(cluster, kind).await);
+        failures.add(INJECTOR_SERVICE, webhook(cluster, kind).await, findings);
     }
-    findings.add(injector_endpoints(cluster).await);
-    owner(cluster, findings).await;
+    failures.add(INJECTOR_SERVICE, injector_endpoints(cluster).await, findings);
+    owner(cluster, failures, findings).await;
 }
 
-async fn deployment(cluster: &Cluster, name: &str, without: &str) -> CheckFinding {
+fn deployment(
+    cluster: &Cluster,
+    name: &str,
+    without: &str,
+    found: Result<Option<Deployment>, kube::Error>,
+) -> CheckFinding {
     let system = &cluster.system;
     let what = format!("all pods of deployment/{name} in {system} are ready");
-    let found = match cluster.system_api::<Deployment>().get_opt(name).await {
+    let found = match found {
         Err(error) => return CheckFinding::unknown(what, error.to_string()),
         Ok(found) => found,
     };
     let Some(found) = found else {
-        let advice = format!("it is not there ({without}); `kubectl apply -k deploy/` installs it");
+        let advice = format!("it is not there ({without}); `kubectl ebb install` installs it");
         return CheckFinding::wrong(what, advice);
     };
     let wanted = found.spec.and_then(|spec| spec.replicas).unwrap_or(1);
@@ -145,7 +156,7 @@ async fn webhook(cluster: &Cluster, kind: WebhookKind) -> CheckFinding {
         Ok(found) => found,
     };
     let Some(bundles) = bundles else {
-        let advice = format!("it is not there, so {without}; `kubectl apply -k deploy/` makes it");
+        let advice = format!("it is not there, so {without}; `kubectl ebb install` makes it");
         return CheckFinding::wrong(what, advice);
     };
     if bundles.is_empty() || bundles.iter().any(String::is_empty) {
@@ -200,10 +211,12 @@ async fn injector_endpoints(cluster: &Cluster) -> CheckFinding {
 }
 
 /// Whether an autoscaler decides and answers, and hears all its pods and activators.
-async fn owner(cluster: &Cluster, findings: &mut CheckFindings) {
+async fn owner(cluster: &Cluster, failures: &StartFailures, findings: &mut CheckFindings) {
     let what = "an autoscaler decides, and answers".to_owned();
     let list = match cluster.get::<RevisionList>("/v1/revisions").await {
-        Err(error) => return findings.add(CheckFinding::wrong(what, format!("{error:#}"))),
+        Err(error) => {
+            return failures.add(AUTOSCALER, CheckFinding::wrong(what, format!("{error:#}")), findings);
+        }
         Ok(list) => list,
     };
     findings.add(if list.unanswered.is_empty() {
@@ -212,9 +225,9 @@ async fn owner(cluster: &Cluster, findings: &mut CheckFindings) {
         CheckFinding::remark(what, format!("{} does not", list.unanswered.join(", ")))
     });
     for links in &list.links {
-        for finding in linked(links) {
-            findings.add(finding);
-        }
+        let [of_activators, of_pods] = linked(links);
+        failures.add("activator", of_activators, findings);
+        findings.add(of_pods);
     }
 }
 

@@ -15,13 +15,13 @@ use crate::cluster::Cluster;
 const MANIFESTS: [ProgramManifest; 2] = [
     ProgramManifest {
         account: "autoscaler",
-        manifest: include_str!("../../../../deploy/autoscaler-rights.yaml"),
-        applied_by: "kubectl apply -k deploy/",
+        manifest: include_str!("../../../../deploy/base/autoscaler-rights.yaml"),
+        applied_by: "kubectl ebb install",
     },
     ProgramManifest {
         account: "injector",
-        manifest: include_str!("../../../../deploy/injector.yaml"),
-        applied_by: "kubectl apply -k deploy/",
+        manifest: include_str!("../../../../deploy/base/injector.yaml"),
+        applied_by: "kubectl ebb install",
     },
 ];
 
@@ -89,7 +89,10 @@ fn verdict<'r>(
     let missing = answers.filter(|(_, is_allowed)| !is_allowed).map(|(right, _)| right.to_string());
     let missing: Vec<String> = missing.collect();
     CheckFinding::of(missing.is_empty(), what, || {
-        format!("it may not {}; `{applied_by}` gives it its roles again", missing.join(", "))
+        format!(
+            "it may not {}, as after an older manifest was applied; `{applied_by}` of this version gives it its roles again",
+            missing.join(", ")
+        )
     })
 }
 
@@ -214,7 +217,7 @@ mod tests {
             let mut findings = CheckFindings::default();
             findings.begin("ebb itself");
             let answers = all.iter().map(|right| (right, allowed));
-            findings.add(verdict("it may".to_owned(), "kubectl apply -k deploy/", answers));
+            findings.add(verdict("it may".to_owned(), "kubectl ebb install", answers));
             findings.text()
         };
         assert!(text(true).contains("ok       it may"), "{}", text(true));

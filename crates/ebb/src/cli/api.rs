@@ -4,16 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// What every command that asks a running `ebb up` takes.
-#[derive(Debug, Args)]
-pub(crate) struct ApiArguments {
-    /// How the answer is shown.
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: OutputFormat,
-    #[command(flatten)]
-    pub(crate) api: ApiOptions,
-}
-
 /// Which `ebb up` is meant.
 #[derive(Debug, Args)]
 pub(crate) struct ApiOptions {

@@ -23,6 +23,8 @@ struct Column {
     cell: fn(&RevisionSummary) -> String,
 }
 
+/// On a cluster a Service has no URL of ebb's, so it is shown for this machine alone.
+const URL: &str = "URL";
 /// In a terminal it is shown where at least one revision has metrics of class hpa.
 const METRICS: &str = "METRICS";
 
@@ -30,7 +32,7 @@ const METRICS: &str = "METRICS";
 const COLUMNS: [Column; 13] = [
     Column { heading: "NAME", dispensable: 0, cell: name },
     Column { heading: "READY", dispensable: 0, cell: ready },
-    Column { heading: "URL", dispensable: 3, cell: |now| now.url.clone().unwrap_or_else(|| "-".to_owned()) },
+    Column { heading: URL, dispensable: 3, cell: |now| now.url.clone().unwrap_or_else(|| "-".to_owned()) },
     Column {
         heading: METRICS,
         dispensable: 2,
@@ -82,10 +84,19 @@ fn has_several_owners(revisions: &[RevisionSummary]) -> bool {
     revisions.iter().filter_map(|now| now.owner.as_ref()).any(|owner| owner.buckets > 1)
 }
 
+/// The place where the revisions of a table live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum RevisionPlace {
+    #[default]
+    Machine,
+    Cluster,
+}
+
 /// Which columns a table has. One that is drawn again loses those for which there is no room any more, and
 /// gets none back, so that none comes and goes under the eyes of its reader; another width chooses anew.
 #[derive(Debug, Default)]
 pub(super) struct ColumnChoice {
+    place: RevisionPlace,
     width: usize,
     shown: Vec<usize>,
     /// Whether there were revisions to choose by.
@@ -93,13 +104,22 @@ pub(super) struct ColumnChoice {
 }
 
 impl ColumnChoice {
+    /// The choice before a table is drawn.
+    pub(super) fn at(place: RevisionPlace) -> Self {
+        Self { place, ..Self::default() }
+    }
+
     /// The columns of these cells in at most `width` characters a line.
     fn follow(&mut self, revisions: &[RevisionSummary], cells: &[Vec<String>], width: usize) -> &[usize] {
         let is_same = self.is_settled && self.width == width;
         let offered = if is_same {
             std::mem::take(&mut self.shown)
         } else {
-            (0..COLUMNS.len()).filter(|&index| is_offered(&COLUMNS[index], revisions, width)).collect()
+            let is_offered = |column: &Column| match column.heading {
+                URL => self.place == RevisionPlace::Machine,
+                _ => is_offered(column, revisions, width),
+            };
+            (0..COLUMNS.len()).filter(|&index| is_offered(&COLUMNS[index])).collect()
         };
         self.shown = choose(offered, &widths(cells), width);
         (self.width, self.is_settled) = (width, is_same || !revisions.is_empty());
@@ -210,6 +230,15 @@ pub(crate) mod tests {
     /// A table that was not drawn before.
     fn drawn(revisions: &[RevisionSummary], width: usize) -> String {
         table(revisions, width, &mut ColumnChoice::default())
+    }
+
+    #[test]
+    fn a_cluster_has_no_column_of_urls() {
+        let revisions = [RevisionSummary { url: None, ..summary("shop/deployment/hello") }];
+        for width in [200, usize::MAX] {
+            let of = |place| table(&revisions, width, &mut ColumnChoice::at(place));
+            assert!(!of(RevisionPlace::Cluster).contains(URL) && of(RevisionPlace::Machine).contains(URL));
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use settings::hpa::{spec_of, yaml_of};
 use settings::{ClusterConfig, RevisionSettings, duration_range};
 use vocabulary::{Problem, format_duration, parse_duration};
 
+use crate::annotate_command::annotate_command;
+
 const CLASS: &str = "autoscaling.knative.dev/class";
 const HPA: &str = "hpa.autoscaling.knative.dev";
 
@@ -88,7 +90,18 @@ impl ImportResult {
         for note in &self.notes {
             let _ = writeln!(text, "# note: {note}");
         }
+        if !self.annotations.is_empty() {
+            let command = annotate_command(self.workload().as_deref(), &self.annotations);
+            let _ = writeln!(text, "# on a cluster, in one line:\n# {command}");
+        }
         text
+    }
+
+    /// The workload as `kubectl` names it; `None` where the document names none.
+    fn workload(&self) -> Option<String> {
+        let (kind, name) = self.target.split_once(' ')?;
+        let is_workload = kind != "Service" && !name.contains(' ');
+        is_workload.then(|| format!("{}/{name}", kind.to_lowercase()))
     }
 }
 

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::traces::TracingSettings;
 
-    const SHIPPED: &str = include_str!("../../../../deploy/config-observability.yaml");
+    const SHIPPED: &str = include_str!("../../../../deploy/base/config-observability.yaml");
     const REFERENCE: &str = include_str!("../../../../docs/configuration.md");
 
     fn parse(pairs: &[(&str, &str)]) -> Result<CheckedValue<Observability>, Findings> {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::super::{ClusterConfig, annotation_keys, config_map_keys};
 
 const SAMPLE: &str = include_str!("../../../../config/samples/config-autoscaler.yaml");
-const DEPLOYED: &str = include_str!("../../../../deploy/config-autoscaler.yaml");
+const DEPLOYED: &str = include_str!("../../../../deploy/base/config-autoscaler.yaml");
 const REFERENCE: &str = include_str!("../../../../docs/configuration.md");
 
 #[derive(Deserialize)]

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -159,10 +160,10 @@ fn overlays_of_the_documents_leave_no_image_unnamed() {
     }
 }
 
-/// The objects of `deploy/` with some of its components.
+/// The objects of `deploy/base` with some of its components.
 fn with_components(names: &[&str]) -> Vec<Value> {
     let paths: Vec<String> = names.iter().map(|name| format!("../deploy/components/{name}")).collect();
-    let kustomization = json!({"resources": ["../deploy"], "components": paths}).to_string();
+    let kustomization = json!({"resources": ["../deploy/base"], "components": paths}).to_string();
     let place = beside_deploy(&[("overlay", &kustomization)]);
     rendered(&place.path().join("overlay"))
 }
@@ -204,7 +205,18 @@ fn each_component_can_be_added_alone_and_with_all_others() {
     }
 }
 
-/// The three programs as `deploy/` has them, with some components.
+#[test]
+fn the_plugin_of_kubectl_installs_what_kustomize_makes_of_the_base() {
+    let mut plugin = Command::new(tests::ebb::executable());
+    let printed = plugin.arg0("kubectl-ebb").args(["install", "--print"]).output().expect("it runs");
+    let sorted = |mut objects: Vec<Value>| {
+        objects.sort_by_key(|object| format!("{} {}", object["kind"], object["metadata"]["name"]));
+        objects
+    };
+    assert_eq!(sorted(objects(&printed)), sorted(with_components(&[])));
+}
+
+/// The three programs as `deploy/base` has them, with some components.
 fn programs(components: &[&str]) -> [Value; 3] {
     let objects = with_components(components);
     ["autoscaler", "activator", "injector"].map(|name| object(&objects, "Deployment", name).clone())
