@@ -40,17 +40,14 @@ impl CallerLog {
         let mut seen = self.seen.lock();
         let is_this =
             |caller: &Caller| caller.address == address && beginning(agent).eq(caller.user_agent.bytes());
-        match seen.iter().position(|(_, caller)| is_this(caller)) {
-            // Nearly always the sender is known: a text is made of it only when it is new.
-            Some(place) => {
-                seen[..=place].rotate_right(1);
-                seen[0].0 = now;
-            }
-            None => {
-                let user_agent: String = beginning(agent).map(char::from).collect();
-                seen.insert(0, (now, Caller { user_agent: user_agent.into(), address }));
-                seen.truncate(Caller::NAMED_MAX);
-            }
+        // Nearly always the sender is known: a text is made of it only when it is new.
+        if let Some(place) = seen.iter().position(|(_, caller)| is_this(caller)) {
+            seen[..=place].rotate_right(1);
+            seen[0].0 = now;
+        } else {
+            let user_agent: String = beginning(agent).map(char::from).collect();
+            seen.insert(0, (now, Caller { user_agent: user_agent.into(), address }));
+            seen.truncate(Caller::NAMED_MAX);
         }
     }
 
@@ -136,9 +133,9 @@ mod tests {
     fn an_agent_is_the_same_caller_however_much_of_it_is_unreadable_or_cut_off() {
         let (log, peer) = (CallerLog::default(), IpAddr::from([10, 0, 0, 7]));
         let long = "a".repeat(Caller::AGENT_BYTES_MAX);
-        let agents = [&b"curl\xc3\xbc\t"[..], long.as_bytes(), b"curl?\xff?", b"curl", b""];
+        let user_agents = [&b"curl\xc3\xbc\t"[..], long.as_bytes(), b"curl?\xff?", b"curl", b""];
         let longer = [long.as_bytes(), b"b"].concat();
-        for (number, agent) in (0..).zip(agents.into_iter().chain([&longer[..], agents[0]])) {
+        for (number, agent) in (0..).zip(user_agents.into_iter().chain([&longer[..], user_agents[0]])) {
             let agent = HeaderValue::from_bytes(agent).expect("legal");
             let fields = Fields::from(HeaderMap::from_iter([(USER_AGENT, agent)]));
             log.note(Timestamp::from_millis(1000 + number * 100), &fields, peer, || true);

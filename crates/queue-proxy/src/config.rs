@@ -284,8 +284,7 @@ impl AppProbes {
             ("host", ContainerNetwork::Host),
         ];
         let network = reader.choice("EBB_APP_NETWORK", &networks);
-        let as_app_speaks =
-            |probe: Probe| probe.of_app(app_port, app_protocol).in_network(app_port, network);
+        let as_app_speaks = |probe: Probe| probe.of_app(app_port, app_protocol).in_network(app_port, network);
         let readiness = reading::probe(reader, "SERVING_READINESS_PROBE", app_port);
         Self {
             readiness: readiness.map_or_else(Probe::none, as_app_speaks),

@@ -40,9 +40,9 @@ impl KnownPresences {
                 let known = self.0.entry(peer.clone()).or_default();
                 known.entry(revision.clone()).or_default().counted(count.in_flight, now)
             }
-            ActivatorWord::Acknowledged { .. }
-            | ActivatorWord::Emptied { .. }
-            | ActivatorWord::Draining => Vec::new(),
+            ActivatorWord::Acknowledged { .. } | ActivatorWord::Emptied { .. } | ActivatorWord::Draining => {
+                Vec::new()
+            }
         }
     }
 
@@ -78,7 +78,7 @@ impl KnownPresence {
     fn counted(&mut self, count: u32, at: Duration) -> Vec<Duration> {
         let grown_by = count.saturating_sub(self.count).min(GROWTH_MAX);
         let since = self.said_at.max(at.saturating_sub(WORDS_APART)).min(at);
-        let apart = (at - since) / grown_by.max(1);
+        let apart = at.saturating_sub(since) / grown_by.max(1);
         *self = Self { count, said_at: at };
         (1..=grown_by).map(|place| since + apart * place).collect()
     }

@@ -163,18 +163,17 @@ fn hpa_spec(base: ScalingSpec, hpa: HpaScaling) -> ScalingSpec {
     let max_scale = (document.max < PodCount::MAX).then_some(document.max);
     let bounded = ScalingSpec { min_scale: document.min, max_scale, ..base };
     let own = document.metrics.iter().find_map(|metric| bounded.for_own_metric(metric));
-    let spec = match own {
-        Some(own) => ScalingSpec {
+    let spec = if let Some(own) = own {
+        ScalingSpec {
             min_scale: bounded.min_scale,
             max_scale: bounded.max_scale,
             prediction: bounded.prediction,
             schedule: bounded.schedule,
             ..own
-        },
-        None => {
-            let prediction = bounded.prediction.filter(|_| document.metrics.iter().any(is_cpu));
-            ScalingSpec { surge_evaluation: false, prediction, ..bounded }
         }
+    } else {
+        let prediction = bounded.prediction.filter(|_| document.metrics.iter().any(is_cpu));
+        ScalingSpec { surge_evaluation: false, prediction, ..bounded }
     };
     ScalingSpec { hpa: Some(Arc::new(hpa)), ..spec }
 }

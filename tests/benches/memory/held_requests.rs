@@ -31,8 +31,12 @@ impl HeldRequests {
             self.clients.push(client);
         }
         api::until(PATIENCE, || {
-            let held: usize = api::get(self.app, "localhost", "/held")?.trim().parse()?;
-            ensure!(held >= self.clients.len(), "the app holds {held} requests of {}", self.clients.len());
+            let at_app: usize = api::get(self.app, "localhost", "/held")?.trim().parse()?;
+            ensure!(
+                at_app >= self.clients.len(),
+                "the app holds {at_app} requests of {}",
+                self.clients.len()
+            );
             Ok(())
         })
     }

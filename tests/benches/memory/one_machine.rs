@@ -85,13 +85,13 @@ pub(crate) fn measure_activator(options: &Options, report: &mut Report) -> anyho
     let pod = RunningService::start(1)?;
     let (further, hold_ms) = options.choose((1000, 15_000), (100, 5000));
     let head = format!("GET /hold/{hold_ms} HTTP/1.1\r\nHost: {}\r\n\r\n", pod.host);
-    let mut held = HeldRequests::of_app(pod.detail("app_port")?.try_into()?);
+    let mut requests = HeldRequests::of_app(pod.detail("app_port")?.try_into()?);
     let mut megabytes = vec![memory(pod.up.pid())?.private];
     for _ in 0..2 {
-        held.send(further, pod.up.requests(), &head)?;
+        requests.send(further, pod.up.requests(), &head)?;
         megabytes.push(memory(pod.up.pid())?.private);
     }
-    held.answered()?;
+    requests.answered()?;
     let mut table = Table::new("The activator's process, in MB of its own", &["requests in flight", "MB"]);
     for (times, megabytes) in (0..).zip(&megabytes) {
         table.row([(times * further).to_string(), format!("{megabytes:.2}")]);

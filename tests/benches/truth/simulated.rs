@@ -44,7 +44,7 @@ fn simulate(ebb: &Path, run: &LiveRun, result: &str, options: &[&str]) -> anyhow
     let mut command = Command::new(ebb);
     command.arg("simulate").arg("-f").arg(&run.manifests).arg("--record").arg(&run.record);
     for RecordedRestart { ended, began } in &run.recorded.restarts {
-        let (at, pause) = (ended.as_millis().max(1), (*began - *ended).as_millis().max(1));
+        let (at, pause) = (ended.as_millis().max(1), began.saturating_sub(*ended).as_millis().max(1));
         command.arg("--fault").arg(format!("autoscaler-killed,at={at}ms,pause={pause}ms"));
     }
     let output = command.args(options).arg("--json").arg(&json).output().context("starting ebb simulate")?;

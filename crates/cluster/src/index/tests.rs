@@ -427,7 +427,7 @@ fn nothing_is_told_or_written_before_its_ports_are_on_the_lease() {
     assert_eq!(notes, [], "they were asked for");
     unsettled
         .put_service(&service_key(), index.services.record(&service_key()).expect("it is there").clone());
-    unsettled.put_workload(index.record_of(&name()).expect("it is there").clone(), RevisionOrigin::Found);
+    unsettled.put_workload(workload(1, &json!({})), RevisionOrigin::Found);
     unsettled.set_route(&name(), route(Routing::Direct));
     unsettled.settle_ports(NOW, WALL);
     assert_eq!(told(&mut unsettled), Vec::<String>::new());

@@ -35,14 +35,11 @@ impl From<SocketAddr> for AddressNumbers {
 impl From<AddressNumbers> for SocketAddr {
     fn from(numbers: AddressNumbers) -> Self {
         let AddressNumbers { ip, port, of_v6 } = numbers;
-        match of_v6 {
-            Some(V6Numbers { scope_id, flowinfo }) => {
-                SocketAddrV6::new(Ipv6Addr::from_bits(ip), port, flowinfo, scope_id).into()
-            }
-            None => {
-                let ip = u32::try_from(ip).expect("an address of IPv4 has 32 bits");
-                Self::new(IpAddr::V4(Ipv4Addr::from_bits(ip)), port)
-            }
+        if let Some(V6Numbers { scope_id, flowinfo }) = of_v6 {
+            SocketAddrV6::new(Ipv6Addr::from_bits(ip), port, flowinfo, scope_id).into()
+        } else {
+            let ip = u32::try_from(ip).expect("an address of IPv4 has 32 bits");
+            Self::new(IpAddr::V4(Ipv4Addr::from_bits(ip)), port)
         }
     }
 }

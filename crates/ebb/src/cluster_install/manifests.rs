@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn every_object_has_its_place_its_version_and_the_images() {
         let (objects, kustomization) = (all(), include_str!("../../../../deploy/base/kustomization.yaml"));
-        let resources = kustomization.lines().filter(|line| line.ends_with(".yaml")).count();
+        let resources = kustomization.lines().filter(|line| line.ends_with("yaml")).count();
         assert_eq!(resources, MANIFESTS.len(), "kustomize applies as many files");
         for object in &objects {
             let metadata = &object.value["metadata"];

@@ -289,9 +289,13 @@ fn the_form_of_a_frame_is_a_promise() {
         (SteadyCall::ActivatorLoads { link: 8, second: 9, loads: vec![waiting].into() }, nothing.clone()),
         (SteadyCall::PodLoad { link: 7, sample: idle, usage: None }, nothing),
     ];
-    let timed = calls.into_iter().zip(times.windows(2));
-    let timed =
-        timed.map(|((call, outcome), times)| TimedCall { before: times[0], at: times[1], call, outcome });
+    let with_times = calls.into_iter().zip(times.windows(2));
+    let timed = with_times.map(|((call, outcome), times)| TimedCall {
+        before: times[0],
+        at: times[1],
+        call,
+        outcome,
+    });
     let frames = packed(&timed.collect::<Vec<_>>(), 4);
     let [TimedFrame { message, .. }] = frames.as_slice() else { panic!("four calls are one frame") };
     assert_eq!(message.heads, [0x01, 0x0c, 0x02, 0x29]);

@@ -21,11 +21,15 @@ impl World {
             all.filter(|service| fault.is_about(&self.names[service.0])).collect();
         match fault.effect {
             FaultEffect::PodsKilled { pods } => {
-                services.into_iter().for_each(|service| self.kill_pods(service, pods));
+                for service in services {
+                    self.kill_pods(service, pods);
+                }
             }
             FaultEffect::SlowStarts { times, length } => {
                 let slowness = StartSlowness::until(self.now + length, times);
-                services.into_iter().for_each(|service| self.slow_starts[service.0] = slowness);
+                for service in services {
+                    self.slow_starts[service.0] = slowness;
+                }
             }
             FaultEffect::AutoscalerEnds { pause } => self.owner_ends(pause),
             FaultEffect::LinksLost { links, length } => {

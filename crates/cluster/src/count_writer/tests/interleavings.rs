@@ -231,11 +231,7 @@ impl CountWorld {
         if self.count == from {
             self.put(to);
         }
-        if self.count == to {
-            WriteEnding::Written(self.object_version())
-        } else {
-            WriteEnding::GivenUp
-        }
+        if self.count == to { WriteEnding::Written(self.object_version()) } else { WriteEnding::GivenUp }
     }
 
     fn put(&mut self, count: PodCount) {

@@ -19,18 +19,14 @@ fn many() -> Index {
         let labels = [("team", "shop".to_owned()), ("app", format!("app-{number}"))];
         labels.map(|(key, value)| (key.to_owned(), value))
     };
-    let like_all = {
-        put_workload(&mut index, 1, &json!({}));
-        index.record_of(&name()).expect("it is there").clone()
-    };
-    index.remove_workload(&name());
+    let like_all = workload(1, &json!({}));
     let like_each = pod("a", json!({}), &running("10.0.0.1", "True"));
     for number in 0..WORKLOADS {
-        let mut record = like_all.clone();
-        record.revision = revision(number);
-        record.uid = format!("uid-{number}");
-        record.selector = Selector::of_labels(labels(number).into());
-        index.put_workload(record, RevisionOrigin::Found);
+        let mut shown = like_all.clone();
+        shown.record.revision = revision(number);
+        shown.record.uid = format!("uid-{number}");
+        shown.record.selector = Selector::of_labels(labels(number).into());
+        index.put_workload(shown, RevisionOrigin::Found);
         for each in 0..PODS_EACH {
             let mut pod = like_each.clone();
             pod.name = format!("app-{number}-{each}");
@@ -73,10 +69,9 @@ fn a_change_of_one_pod_or_workload_is_no_look_at_all_others() {
 fn a_selector_with_several_values_finds_the_pods_of_its_namespace() {
     let mut index = index();
     put_service(&mut index, json!({}));
-    put_workload(&mut index, 1, &json!({}));
-    let mut record = index.record_of(&name()).expect("it is there").clone();
-    record.selector = Selector::parse("app in (hello,world)").expect("a selector");
-    index.put_workload(record, RevisionOrigin::Found);
+    let mut shown = workload(1, &json!({}));
+    shown.record.selector = Selector::parse("app in (hello,world)").expect("a selector");
+    index.put_workload(shown, RevisionOrigin::Found);
     put_pod(&mut index, "a", json!({}), "10.0.0.1", "True");
     put_pod(&mut index, "b", json!({"namespace": "default-2"}), "10.0.0.2", "True");
     assert_eq!(index.revision_of_pod(&PodName::new("default/a")), Some(name()));

@@ -344,7 +344,7 @@ fn write_in_form((form, name, value): (u8, usize, usize), out: &mut Vec<u8>) {
         3 => out.push(4),
         4 => out.extend([15, 62 - 15]),
         // The newest entry.
-        _ => return out.push(0x80 | 62),
+        _ => return out.push(0x80 | 0x3e),
     }
     string(["/", "/a", "/b"][value], out);
 }
