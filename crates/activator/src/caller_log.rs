@@ -132,9 +132,9 @@ mod tests {
     #[test]
     fn an_agent_is_the_same_caller_however_much_of_it_is_unreadable_or_cut_off() {
         let (log, peer) = (CallerLog::default(), IpAddr::from([10, 0, 0, 7]));
-        let long = "a".repeat(Caller::AGENT_BYTES_MAX);
-        let user_agents = [&b"curl\xc3\xbc\t"[..], long.as_bytes(), b"curl?\xff?", b"curl", b""];
-        let longer = [long.as_bytes(), b"b"].concat();
+        let longest = "a".repeat(Caller::AGENT_BYTES_MAX);
+        let user_agents = [&b"curl\xc3\xbc\t"[..], longest.as_bytes(), b"curl?\xff?", b"curl", b""];
+        let longer = [longest.as_bytes(), b"b"].concat();
         for (number, agent) in (0..).zip(user_agents.into_iter().chain([&longer[..], user_agents[0]])) {
             let agent = HeaderValue::from_bytes(agent).expect("legal");
             let fields = Fields::from(HeaderMap::from_iter([(USER_AGENT, agent)]));

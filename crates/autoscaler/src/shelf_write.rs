@@ -56,13 +56,13 @@ impl UnwrittenBucket {
 
 impl ShelfWrite {
     /// Writes all days, the oldest first.
-    pub(crate) async fn carry_out(mut self, shelf: &Arc<dyn HistoryShelf>) -> ShelfWriteOutcome {
+    pub(crate) async fn carry_out(mut self, history_shelf: &Arc<dyn HistoryShelf>) -> ShelfWriteOutcome {
         let today = self.day;
-        let imports_left = self.write_imports(shelf).await;
+        let imports_left = self.write_imports(history_shelf).await;
         let mut written: Vec<Fence> = self.buckets.iter().map(|bucket| bucket.fence).collect();
         let first = self.buckets.iter().map(|bucket| bucket.first_day(today)).min().unwrap_or(today);
         for day in first..=today {
-            let failed = self.write_day(shelf, day).await;
+            let failed = self.write_day(history_shelf, day).await;
             written.retain(|fence| !failed.contains(fence));
         }
         ShelfWriteOutcome { fences: written, imports_left }
@@ -70,7 +70,7 @@ impl ShelfWrite {
 
     /// Writes what was told of the days before those that are written anyway. Returns what is to be told
     /// again; what is not ours by now is another owner's.
-    async fn write_imports(&mut self, shelf: &Arc<dyn HistoryShelf>) -> Vec<ImportedPast> {
+    async fn write_imports(&mut self, history_shelf: &Arc<dyn HistoryShelf>) -> Vec<ImportedPast> {
         let mut of_buckets = BTreeMap::<Bucket, Vec<ImportedPast>>::new();
         for past in std::mem::take(&mut self.imports) {
             let fence = self.control.view(&past.revision, self.now).and_then(|view| view.fence());
@@ -81,7 +81,7 @@ impl ShelfWrite {
         for bucket in &self.buckets {
             let Some(pasts) = of_buckets.get(&bucket.fence.bucket).cloned() else { continue };
             let days = self.day.saturating_sub(DAYS_KEPT)..bucket.first_day(self.day);
-            match add_pasts(shelf, bucket.fence, days, pasts).await {
+            match add_pasts(history_shelf, bucket.fence, days, pasts).await {
                 Ok(()) | Err(ShelfFault::NotOwner | ShelfFault::Forbidden(_)) => {
                     of_buckets.remove(&bucket.fence.bucket);
                 }
@@ -94,10 +94,10 @@ impl ShelfWrite {
     }
 
     /// Writes one day, and returns the buckets of which the shelf did not take it.
-    async fn write_day(&self, shelf: &Arc<dyn HistoryShelf>, day: u64) -> Vec<Fence> {
+    async fn write_day(&self, history_shelf: &Arc<dyn HistoryShelf>, day: u64) -> Vec<Fence> {
         let due = self.buckets.iter().filter(|bucket| bucket.first_day(self.day) <= day);
         let fences: Vec<Fence> = due.map(|bucket| bucket.fence).collect();
-        let (packing, bytes_max) = (self.clone(), shelf.piece_bytes_max());
+        let (packing, bytes_max) = (self.clone(), history_shelf.piece_bytes_max());
         // Its end is waited for here, and its panic goes on here.
         let packed = spawn_blocking(move || packing.packed(day, bytes_max)).await;
         let mut packed = match packed {
@@ -111,7 +111,7 @@ impl ShelfWrite {
             for revision in &pieces.too_large {
                 tracing::warn!(%revision, "its history of a day is too large for the platform's store, and is kept in memory");
             }
-            match shelf.write(fence, ShelvedDay { day, pieces: pieces.pieces }).await {
+            match history_shelf.write(fence, ShelvedDay { day, pieces: pieces.pieces }).await {
                 // The next owner writes it; a right that is missing was told of when nothing could be read.
                 Ok(()) | Err(ShelfFault::NotOwner | ShelfFault::Forbidden(_)) => {}
                 Err(error @ (ShelfFault::Full { .. } | ShelfFault::Failed(_))) => {

@@ -192,7 +192,7 @@ impl SeenFields {
     /// Leaves a line out of what is written. Says whether there is room for it among those that are.
     fn drop_line(&mut self, begin: usize, end: usize) -> bool {
         let Some(line) = short_range(&(begin..end)) else { return false };
-        match self.dropped.iter_mut().find(|dropped| dropped.is_empty()) {
+        match self.dropped.iter_mut().find(|dropped| Range::is_empty(dropped)) {
             Some(free) => {
                 *free = line;
                 true

@@ -290,13 +290,13 @@ fn the_form_of_a_frame_is_a_promise() {
         (SteadyCall::PodLoad { link: 7, sample: idle, usage: None }, nothing),
     ];
     let with_times = calls.into_iter().zip(times.windows(2));
-    let timed = with_times.map(|((call, outcome), times)| TimedCall {
+    let to_pack = with_times.map(|((call, outcome), times)| TimedCall {
         before: times[0],
         at: times[1],
         call,
         outcome,
     });
-    let frames = packed(&timed.collect::<Vec<_>>(), 4);
+    let frames = packed(&to_pack.collect::<Vec<_>>(), 4);
     let [TimedFrame { message, .. }] = frames.as_slice() else { panic!("four calls are one frame") };
     assert_eq!(message.heads, [0x01, 0x0c, 0x02, 0x29]);
     assert_eq!(message.codes, [0x4c, 0x10, 0x00]);
@@ -368,7 +368,7 @@ fn decided(revisions: std::ops::Range<u64>, chance: &mut Chance) -> CommandOutco
     }
 }
 
-/// The generator SplitMix64, whose numbers are the same everywhere.
+/// The generator `SplitMix64`, whose numbers are the same everywhere.
 struct Chance(u64);
 
 impl Chance {
