@@ -142,6 +142,6 @@ mod tests {
         }
         let seen = log.lately(Timestamp::from_millis(2000));
         let agents: Vec<&str> = seen.iter().map(|caller| &*caller.user_agent).collect();
-        assert_eq!(agents, ["curl???", &long, "", "curl"]);
+        assert_eq!(agents, ["curl???", &longest, "", "curl"]);
     }
 }
