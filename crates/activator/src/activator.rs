@@ -86,7 +86,11 @@ impl Activator {
                 context: Arc::clone(&context),
                 assignments: Arc::clone(&assignments),
                 listener: listeners.requests.try_clone()?,
-                more: listeners.more_requests.as_ref().map(std::net::TcpListener::try_clone).transpose()?,
+                more_requests: listeners
+                    .more_requests
+                    .as_ref()
+                    .map(std::net::TcpListener::try_clone)
+                    .transpose()?,
                 tls: tls.as_ref().map(ClientTlsListener::try_clone).transpose()?,
                 connections: Arc::clone(&connections),
                 orders,
@@ -167,8 +171,8 @@ struct Worker {
     context: Arc<Context>,
     assignments: Arc<Assignments>,
     listener: std::net::TcpListener,
-    /// One more for the same.
-    more: Option<std::net::TcpListener>,
+    /// One more socket for requests, see [`Listeners::more_requests`].
+    more_requests: Option<std::net::TcpListener>,
     tls: Option<ClientTlsListener>,
     connections: Arc<ConnectionBudget>,
     orders: mpsc::Receiver<WorkerOrder>,
@@ -198,7 +202,7 @@ impl Worker {
             let serving = serve_tls(listener, Rc::clone(&stack), drain.clone(), limits, tls);
             tokio::task::spawn_local(vital("a TLS listener of the activator", serving))
         });
-        let listeners = iter::once(self.listener).chain(self.more);
+        let listeners = iter::once(self.listener).chain(self.more_requests);
         let serving: Vec<_> = listeners
             .map(|listener| {
                 let serving = serve(listener, Rc::clone(&stack), drain.clone(), limits);

@@ -187,8 +187,11 @@ impl Assignments {
             }
             ActivatorCommand::LeadHost { host, revision } => {
                 if let Some(handle) = known.cell(&revision) {
-                    self.by_host.insert(host, Arc::clone(handle.shared()));
-                    self.note_host_change();
+                    let former = self.by_host.insert(host, Arc::clone(handle.shared()));
+                    // Each change of a pod brings an assignment, which names all hosts of its revision again.
+                    if former.is_none_or(|former| !Arc::ptr_eq(&former, handle.shared())) {
+                        self.note_host_change();
+                    }
                 }
             }
             ActivatorCommand::ReleaseHost { host } => {

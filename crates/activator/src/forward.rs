@@ -350,6 +350,7 @@ impl RequestForwarder<'_> {
                 })
             }
             Ok(mut response) => {
+                // A queue-proxy of ours removes what its app says in our name; one of Knative's passes it on.
                 if is_plain && let Some(headers) = response.fields_mut().of_hops_mut() {
                     strip_refusal(headers);
                 }

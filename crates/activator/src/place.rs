@@ -8,11 +8,11 @@ use dataplane::{Body, Fields, Request, Response, effective_host, names, plain_li
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
-/// Kubelet's probes name themselves so.
+/// The beginning of the `User-Agent` of kubelet's probes.
 const KUBELET: &[u8] = b"kube-probe/";
-/// An ingress says so by which tag of a route a request came; apps may read it.
+/// In this header an ingress names the tag of the route by which a request came; apps may read it.
 const TAG: HeaderName = HeaderName::from_static("knative-serving-tag");
-/// The same of a request without a tag.
+/// In this header an ingress says whether a request came by the route without a tag; apps may read it.
 const DEFAULT_ROUTE: HeaderName = HeaderName::from_static("knative-serving-default-route");
 
 /// Whose requests an activator takes, and by which words it knows them.

@@ -39,7 +39,8 @@ pub struct Probe {
     pub failure_threshold: u32,
     /// Whether the check asks for less than its specification says (see [`Probe::parse`]).
     pub is_weaker: bool,
-    /// Whether a container engine runs the command that is asked, which takes a tenth of a second of a core.
+    /// Whether a container engine runs the app. A command is then started by the engine, which takes a tenth
+    /// of a second of a core.
     pub is_run_by_engine: bool,
 }
 

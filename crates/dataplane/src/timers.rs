@@ -78,7 +78,7 @@ struct RunningTimers {
     started_at: Timestamp,
     is_response_awaited: bool,
     activity: Option<Activity>,
-    /// Perhaps one of a request before.
+    /// The timer of the runtime, perhaps left from a request before; `None` until a limit is waited for.
     alarm: Option<Alarm>,
     /// Whether the alarm was found to belong to the present runtime, or there is none.
     is_alarm_known: bool,

@@ -47,7 +47,7 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
         return Some(Ambiguity::Connect);
     }
     let host = match request.fields().of_hops() {
-        // What is no map has one length at most, one host at most, and no transfer encoding.
+        // A head that is no map has one length at most, one host at most, and no transfer encoding.
         None => request.fields().first(&HOST),
         Some(headers) => match unambiguous_host(headers) {
             Ok(host) => host,

@@ -252,7 +252,7 @@ fn response(stream: u32, flags: u8, status: u16, headers: &[(&'static str, &'sta
         .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
         .collect();
     let mut block = Vec::new();
-    encode_response(status.try_into().expect("legal"), &headers, &mut block);
+    encode_response(status.try_into().expect("legal"), &headers.into(), &mut block);
     frame(FrameKind::Headers, END_HEADERS | flags, stream, &block)
 }
 

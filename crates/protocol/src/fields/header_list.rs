@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// As much room as a new list has: an activator adds seven headers at most, a queue-proxy one, and few heads
+/// As much room as a new list has: an activator adds eight headers at most, a queue-proxy one, and few heads
 /// have more.
 const ROOM: usize = 8;
 

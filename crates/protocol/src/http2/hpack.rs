@@ -20,7 +20,6 @@ use thiserror::Error;
 use crate::target::TargetProblem;
 
 pub use decode::HpackDecoder;
-pub(super) use encode::encode_status;
 pub use encode::{Encoder, encode_field, encode_request, encode_response, encode_text};
 pub use unwanted::UnwantedHead;
 

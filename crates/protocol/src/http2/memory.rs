@@ -183,6 +183,12 @@ impl MemoryShare {
         Ok(())
     }
 
+    /// Whether the connection has taken anything of the budget. Most have not: their first few pieces are not
+    /// counted.
+    pub fn has_taken(&self) -> bool {
+        self.taken > 0 || self.large_heads > 0
+    }
+
     /// Whether the connection may hold so many bytes. What it holds does not change by the question.
     pub fn has_room(&self, held: usize) -> bool {
         let wanted = held.saturating_sub(UNCOUNTED_BYTES).next_multiple_of(STEP_BYTES);

@@ -1,9 +1,10 @@
 //! Writes heads as blocks of HPACK, without use of the dynamic table.
 
 use http::header::{HeaderName, HeaderValue};
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 
 use super::table::static_index;
+use crate::fields::Fields;
 use crate::message::Request;
 use crate::target::path_and_query;
 
@@ -63,15 +64,7 @@ pub fn encode_request<B>(request: &Request<B>, out: &mut Vec<u8>) {
 }
 
 /// The head of a response, without its end: more fields may follow.
-pub fn encode_response(status: StatusCode, headers: &HeaderMap, out: &mut Vec<u8>) {
-    encode_status(status, out);
-    for (name, value) in headers {
-        encode_field(name, value, out);
-    }
-}
-
-/// The status of a response, which comes before its headers.
-pub(in crate::http2) fn encode_status(status: StatusCode, out: &mut Vec<u8>) {
+pub fn encode_response(status: StatusCode, fields: &Fields, out: &mut Vec<u8>) {
     match status.as_u16() {
         200 => out.push(0x88),
         204 => out.push(0x89),
@@ -82,6 +75,7 @@ pub(in crate::http2) fn encode_status(status: StatusCode, out: &mut Vec<u8>) {
         500 => out.push(0x8e),
         _ => literal(STATUS, status.as_str().as_bytes(), out),
     }
+    fields.each(|name, value| encode_field(name, value, out));
 }
 
 /// Writes one header as a literal that enters no table.

@@ -66,7 +66,11 @@ impl Core {
             (state.is_over(), state.receiving.data.is_empty() && state.unread_heads() == 0)
         };
         match (is_over, is_read) {
-            (true, true) => drop(self.streams.remove(stream.id)),
+            (true, true) => {
+                if self.streams.remove(stream.id).is_some() {
+                    self.give_memory_back();
+                }
+            }
             (true, false) => self.streams.note_over(stream.id),
             (false, _) => {}
         }
@@ -108,6 +112,16 @@ impl Core {
             let Some(id) = self.streams.least_recently_read() else { return };
             self.memory.count_refusal();
             self.break_off(id, ErrorCode::ENHANCE_YOUR_CALM);
+        }
+    }
+
+    /// Gives back to the budget what is held no more. No stream is broken off for that: nothing more is held
+    /// than before.
+    pub(super) fn give_memory_back(&mut self) {
+        if self.memory.has_taken() {
+            // Both fail only while the beginning of a head waits for room, and then change nothing.
+            let _ = self.memory.settle_large_heads(self.large_heads_held());
+            let _ = self.memory.settle(self.held());
         }
     }
 

@@ -11,7 +11,7 @@ use super::super::PresentTime;
 use super::super::account::Credit;
 use super::super::frame::{END_STREAM, ErrorCode, FrameHead, FrameKind, PAYLOAD_BYTES_MAX};
 use super::super::head::{waiting_memory, waiting_memory_of_trailers};
-use super::super::hpack::{encode_field, encode_status};
+use super::super::hpack::{encode_field, encode_response};
 use super::super::memory::OverShare;
 use super::super::small_pieces::{LADEN_BYTES, is_small, patience};
 use super::super::stream::{SendingHalf, Stream, StreamError, Turn};
@@ -38,8 +38,7 @@ impl Session {
         }
         let flags = if body == HasBody::No { END_STREAM } else { 0 };
         core.write_head(stream.id, flags, |out| {
-            encode_status(response.status(), out);
-            response.fields().each(|name, value| encode_field(name, value, out));
+            encode_response(response.status(), response.fields(), out);
             more(out);
         });
         core.note_waiting_head(memory);

@@ -80,6 +80,8 @@ impl Session {
             core.release_unread(unread);
         }
         core.forget_if_over(stream);
+        // Also where the reader leaves nothing: the beginning of a refused head may still be counted.
+        core.give_memory_back();
         // A client that wants no answer wants nothing; a server answers without having read everything.
         // One that was forgotten is closed at both ends, and a reset would be for nothing.
         if core.streams.find(stream.id).is_some() && !is_ended {

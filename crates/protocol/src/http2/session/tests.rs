@@ -210,6 +210,30 @@ fn heads_beyond_a_connections_part_are_refused_and_the_connection_lives() {
     assert_eq!(memory.held(), 0);
 }
 
+/// A connection that goes idle afterwards takes no memory from others, whichever end of the stream goes last.
+#[test]
+fn heads_of_requests_that_are_over_count_no_more() {
+    let memory = MemoryBudget::of_process(Some(16 << 20));
+    let session = Rc::new(session_with(memory));
+    for (stream, is_reader_last) in [(1, false), (3, true)] {
+        let streams = received(&session, &[head_frames(stream, &large_fields(100_000))]);
+        assert!(memory.held() > 100_000, "{}", memory.held());
+        let reader = Receiver::new(Rc::clone(&session), Rc::clone(&streams[0]));
+        if is_reader_last {
+            session.send_response(&streams[0], &Response::new(()), HasBody::No, |_| {});
+            drop(reader);
+        } else {
+            drop(reader);
+            session.send_response(&streams[0], &Response::new(()), HasBody::No, |_| {});
+        }
+        assert_eq!(memory.held(), 0, "the reader goes last: {is_reader_last}");
+    }
+    // It becomes too large with its last frame, before which all of it was kept.
+    let refused = received(&session, &[head_frames(5, &large_fields(131_060))]);
+    drop(Receiver::new(Rc::clone(&session), Rc::clone(&refused[0])));
+    assert_eq!(memory.held(), 0);
+}
+
 #[test]
 fn large_heads_of_many_connections_take_a_small_part_of_the_budget_and_smaller_heads_go_on() {
     let memory = MemoryBudget::of_process(None);
