@@ -40,9 +40,9 @@ impl KnownPresences {
                 let known = self.0.entry(peer.clone()).or_default();
                 known.entry(revision.clone()).or_default().counted(count.in_flight, now)
             }
-            ActivatorWord::Acknowledged { .. }
-            | ActivatorWord::Emptied { .. }
-            | ActivatorWord::Draining => Vec::new(),
+            ActivatorWord::Acknowledged { .. } | ActivatorWord::Emptied { .. } | ActivatorWord::Draining => {
+                Vec::new()
+            }
         }
     }
 

@@ -217,9 +217,8 @@ fn a_load_may_begin_with_the_autoscaler_at_any_part_of_a_second() {
     assert_eq!(report.requests, outcome(&after).requests);
     assert_eq!(report.counts.first().map(|first| first.at), Some(Duration::ZERO));
     assert_whole(&report, 50);
-    let fast = |scenario: &Scenario| {
-        outcome(&Scenario { pace: SimulationPace::WholeSeconds, ..scenario.clone() })
-    };
+    let fast =
+        |scenario: &Scenario| outcome(&Scenario { pace: SimulationPace::WholeSeconds, ..scenario.clone() });
     assert_eq!(fast(&with), fast(&after));
 }
 

@@ -166,9 +166,10 @@ impl WorldOwner {
 
     /// The links of a group that stand.
     pub(crate) fn standing_links(&self, group: LinkGroup) -> Vec<LinkId> {
-        let standing = self.links.iter().filter(|(_, kept)| {
-            kept.standing == LinkStanding::Stands && kept.far_end.group() == group
-        });
+        let standing = self
+            .links
+            .iter()
+            .filter(|(_, kept)| kept.standing == LinkStanding::Stands && kept.far_end.group() == group);
         standing.map(|(&link, _)| link).collect()
     }
 
