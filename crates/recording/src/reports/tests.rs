@@ -364,7 +364,7 @@ fn decided(revisions: std::ops::Range<u64>, chance: &mut Chance) -> CommandOutco
     }
 }
 
-/// The generator SplitMix64, whose numbers are the same everywhere.
+/// The generator `SplitMix64`, whose numbers are the same everywhere.
 struct Chance(u64);
 
 impl Chance {
