@@ -43,8 +43,8 @@ const SECONDS_PER_DAY: u64 = 86_400;
 pub struct RecordedLoad {
     /// When the record begins, as a time since the beginning of 1970.
     pub begins: Duration,
-    /// How far the second of the recorded process is then that has begun last. Activators close their seconds
-    /// with those of the clock, so the seconds of all revisions are counted from its beginning.
+    /// How long before the record the running second of the process's clock began. Activators close their
+    /// seconds with those of the clock, so the seconds of all revisions are counted from there.
     pub past_second: Duration,
     /// Whether the autoscaler begins with the record; otherwise its first part is missing.
     pub begins_with_autoscaler: bool,

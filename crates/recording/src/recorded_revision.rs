@@ -9,9 +9,9 @@ const SECONDS_PER_MINUTE: usize = 60;
 /// The load of one revision, from the beginning of the record on.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedRevision {
-    /// How many requests arrived in each second, of which the first began before the record, by the
-    /// `past_second` of that; with fractions, because a second of a reporter is not quite one of the clock.
-    /// Beyond the last one none did.
+    /// How many requests arrived in each second; with fractions, because a second of a reporter is not quite
+    /// one of the clock. The first second began before the record, by the `past_second` of the load.
+    /// Beyond the last one no request arrived.
     pub arrivals: Vec<f32>,
     /// When some of these requests arrived, since the beginning of the record, in their order: those after
     /// which an activator held more than it had said before.

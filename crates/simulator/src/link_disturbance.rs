@@ -13,10 +13,10 @@ pub(crate) enum LinkGroup {
     Activator,
 }
 
-/// How links are disturbed.
+/// How a link is disturbed for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkDisturbanceKind {
-    /// No link of the group stands.
+    /// The link does not stand, and cannot be had.
     Lost,
     /// Each word takes so much longer.
     Slow(Duration),

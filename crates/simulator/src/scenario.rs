@@ -50,7 +50,7 @@ pub enum LoadBeginning {
     AfterDeployment,
     /// When the autoscaler begins. Only where each request is followed; otherwise as after a deployment.
     WithAutoscaler {
-        /// How far the second of the autoscaler's clock is then that has begun last; less than a second.
+        /// How long before that the running second of the autoscaler's clock began; less than a second.
         past_second: Duration,
     },
 }

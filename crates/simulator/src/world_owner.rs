@@ -70,7 +70,7 @@ impl KeptLink {
     }
 
     /// The link does not stand any more, or not yet: the next dial begins with the settings told so far.
-    pub(crate) fn turn_lost(&mut self) {
+    fn turn_lost(&mut self) {
         self.standing = LinkStanding::Lost;
         if let Some(told) = self.told.take() {
             self.first = Some(told);
@@ -128,18 +128,12 @@ impl WorldOwner {
     }
 
     /// Keeps a link, which is dialled from now on.
-    pub(crate) fn keep(
-        &mut self,
-        link: LinkId,
-        far_end: LinkFarEnd,
-        first: Option<Arc<PodSettings>>,
-    ) -> DialNumber {
+    pub(crate) fn keep(&mut self, link: LinkId, far_end: LinkFarEnd, first: Option<Arc<PodSettings>>) {
         let dial = self.next_dial();
         let (to_owner, to_far_end) = (OrderedWay::default(), OrderedWay::default());
         let standing = LinkStanding::Dialled;
         let kept = KeptLink { far_end, first, told: None, dial, standing, to_owner, to_far_end };
         self.links.insert(link, kept);
-        dial
     }
 
     /// A link that was lost is dialled again.
@@ -149,6 +143,15 @@ impl WorldOwner {
             kept.dial = dial;
         }
         dial
+    }
+
+    /// A link that was dialled cannot be had: what has left on that dial is lost. Returns the next dial.
+    pub(crate) fn dial_in_vain(&mut self, link: LinkId) -> DialNumber {
+        if let Some(kept) = self.links.get_mut(&link) {
+            kept.turn_lost();
+            self.lost_dials.insert(kept.dial);
+        }
+        self.dial_again(link)
     }
 
     /// A link is lost. Returns its far end, which notices; `None` if the link did not stand.

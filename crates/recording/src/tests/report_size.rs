@@ -28,6 +28,7 @@ fn reports() -> Vec<RecordEntry> {
         services: (0..100).map(service).collect(),
         cores: BTreeMap::new(),
         delays: WorldDelays::default(),
+        beginning: LoadBeginning::default(),
         length: Duration::from_secs(120),
         seed: 1,
         pace: SimulationPace::EveryRequest,

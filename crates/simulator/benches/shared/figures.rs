@@ -26,17 +26,16 @@ impl Figure {
         }
     }
 
-    fn line(&self, benchmark: &str, command: &str) -> String {
+    /// The figure as JSON; `origin` is the part that all figures of a run have alike.
+    fn line(&self, benchmark: &str, origin: &str) -> String {
         let number = self
             .at_most
             .map(|[value, limit]| format!(r#""number":{{"value":{value:?},"limit":{limit:?}}},"#))
             .unwrap_or_default();
         let verdict = if self.is_met { "met" } else { "missed" };
-        let commit = commit().map_or_else(|| "null".to_owned(), |commit| quoted(&commit));
-        let [benchmark, goal, found, command, processor] =
-            [benchmark, self.goal.as_str(), self.found.as_str(), command, processor().as_str()].map(quoted);
+        let [benchmark, goal, found] = [benchmark, self.goal.as_str(), self.found.as_str()].map(quoted);
         format!(
-            r#"{{"benchmark":{benchmark},"goal":{goal},"found":{found},{number}"verdict":"{verdict}","command":{command},"commit":{commit},"processor":{processor}}}"#
+            r#"{{"benchmark":{benchmark},"goal":{goal},"found":{found},{number}"verdict":"{verdict}",{origin}}}"#
         )
     }
 }
@@ -49,13 +48,20 @@ pub(crate) fn keep(package: &str, benchmark: &str, figures: &[Figure]) {
     let former = fs::read_to_string(&path).unwrap_or_default();
     let is_of = |line: &str, figure: &Figure| line.contains(&format!(r#""goal":{},"#, quoted(&figure.goal)));
     let others = former.lines().filter(|line| !figures.iter().any(|figure| is_of(line, figure)));
-    let command = command(package, benchmark);
+    let origin = origin(package, benchmark);
     let lines: Vec<String> = others
         .map(str::to_owned)
-        .chain(figures.iter().map(|figure| figure.line(benchmark, &command)))
+        .chain(figures.iter().map(|figure| figure.line(benchmark, &origin)))
         .map(|line| line + "\n")
         .collect();
     fs::write(&path, lines.concat()).expect("cargo's folder can be written");
+}
+
+/// The command, the commit and the processor of this run, as parts of a JSON object.
+fn origin(package: &str, benchmark: &str) -> String {
+    let commit = commit().map_or_else(|| "null".to_owned(), |commit| quoted(&commit));
+    let [command, processor] = [command(package, benchmark), processor()].map(|text| quoted(&text));
+    format!(r#""command":{command},"commit":{commit},"processor":{processor}"#)
 }
 
 /// The command by which this process was started, as a person would type it.

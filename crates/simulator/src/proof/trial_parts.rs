@@ -13,6 +13,7 @@ use super::drifting_clock::DriftingClock;
 use super::fault::{ActivatorNumber, OwnerNumber};
 use super::owner_core::OwnerCore;
 use super::trial_event::{ActivatorProcess, ConnectionNumber, OwnerProcess, RequestNumber, TrialEvent};
+use crate::link_disturbance::LinkDisturbanceKind;
 use crate::look_plan::LookPlan;
 use crate::ordered_way::OrderedWay;
 use crate::world_event::{PodNumber, ServiceNumber, SimulatedSeat};
@@ -114,14 +115,8 @@ pub(crate) struct TrialConnection {
 pub(crate) struct LinkTrouble {
     pub(crate) owner: OwnerNumber,
     pub(crate) far_end: FarEnd,
-    pub(crate) kind: LinkTroubleKind,
+    pub(crate) kind: LinkDisturbanceKind,
     pub(crate) until: Timestamp,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkTroubleKind {
-    Cut,
-    Slow(Duration),
 }
 
 /// The process of an activator, or the place for one.

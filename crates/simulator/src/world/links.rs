@@ -42,9 +42,11 @@ impl World {
             }
             Peer::Activator { .. } => (LinkFarEnd::Activator, None),
         };
-        let dial = self.owner.keep(link, far_end, first);
-        let slowness = self.disturbances.slowness(far_end.group(), self.now);
-        self.queue.push(self.now + self.delays.link + slowness, WorldEvent::LinkStands(link, dial));
+        self.owner.keep(link, far_end, first);
+        // The dial is the first on the way to the far end: no word overtakes it.
+        if let Some(WordOnTheWay { dial, at }) = self.way(link, WordDirection::ToFarEnd) {
+            self.queue.push(at, WorldEvent::LinkStands(link, dial));
+        }
     }
 
     pub(super) fn close_link(&mut self, link: LinkId) {
@@ -64,7 +66,7 @@ impl World {
         let kept = self.owner.links.get_mut(&link).filter(|kept| kept.dial == dial);
         let Some(kept) = kept else { return };
         if let Some(until) = self.disturbances.lost_until(kept.far_end.group(), self.now) {
-            kept.turn_lost();
+            let dial = self.owner.dial_in_vain(link);
             return self.queue.push(until, WorldEvent::LinkStands(link, dial));
         }
         kept.standing = LinkStanding::Stands;

@@ -11,13 +11,12 @@ use throttling::{ActivatorEvent, LinkNumber};
 use vocabulary::{ActivatorWord, PodSettings, PodWord};
 
 use super::TrialWorld;
+use crate::link_disturbance::LinkDisturbanceKind;
 use crate::ordered_way::OrderedWay;
 use crate::proof::fault::{ActivatorNumber, OwnerNumber};
 use crate::proof::reached_state::ReachedState;
 use crate::proof::trial_event::{ConnectionNumber, OwnerProcess, TrialEvent, WordToOwner};
-use crate::proof::trial_parts::{
-    FarEnd, LinkTrouble, LinkTroubleKind, OwnerLink, ProcessState, TrialConnection,
-};
+use crate::proof::trial_parts::{FarEnd, LinkTrouble, OwnerLink, ProcessState, TrialConnection};
 
 /// The pause before a lost link is dialled again.
 const DIAL_SOON: Duration = Duration::from_millis(50);
@@ -80,7 +79,7 @@ impl TrialWorld<'_> {
 
     fn dial(&self, owner: OwnerNumber, kept: &OwnerLink) -> DialOutcome {
         let is_cut = self.owners[owner.0].cut_until > self.now
-            || self.trouble_of(owner, kept.far_end).any(|trouble| trouble.kind == LinkTroubleKind::Cut);
+            || self.trouble_of(owner, kept.far_end).any(|trouble| trouble.kind == LinkDisturbanceKind::Lost);
         if is_cut {
             return DialOutcome::NoAnswer;
         }
@@ -213,23 +212,27 @@ impl TrialWorld<'_> {
         }
     }
 
+    pub(super) fn lose_connections_between(&mut self, owner: OwnerNumber, far_end: FarEnd) {
+        self.lose_connections(|connection| {
+            connection.process.owner == owner && connection.far_end == far_end
+        });
+    }
+
     /// Something between an owner and a far end goes wrong for a while.
     pub(super) fn trouble_link(&mut self, trouble: LinkTrouble) {
         let now = self.now;
         self.link_troubles.retain(|known| known.until > now);
         self.link_troubles.push(trouble);
-        if trouble.kind == LinkTroubleKind::Cut {
-            self.lose_connections(|connection| {
-                connection.process.owner == trouble.owner && connection.far_end == trouble.far_end
-            });
+        if trouble.kind == LinkDisturbanceKind::Lost {
+            self.lose_connections_between(trouble.owner, trouble.far_end);
         }
     }
 
     fn delay_on(&self, connection: &TrialConnection) -> Duration {
         let slow =
             self.trouble_of(connection.process.owner, connection.far_end).map(|trouble| match trouble.kind {
-                LinkTroubleKind::Cut => Duration::ZERO,
-                LinkTroubleKind::Slow(delay) => delay,
+                LinkDisturbanceKind::Lost => Duration::ZERO,
+                LinkDisturbanceKind::Slow(delay) => delay,
             });
         connection.delay + slow.max().unwrap_or_default()
     }
