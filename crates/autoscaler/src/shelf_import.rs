@@ -56,7 +56,7 @@ fn days_with(
     }
     let with_pasts = told.into_iter().filter_map(|(day, demands)| {
         let pieces = kept.remove(&day).map(|kept| kept.pieces).unwrap_or_default();
-        day_with(demands, ShelvedDay { day, pieces }, bytes_max)
+        day_with(demands, &ShelvedDay { day, pieces }, bytes_max)
     });
     with_pasts.collect()
 }
@@ -65,7 +65,7 @@ fn days_with(
 /// lost.
 fn day_with(
     demands: Vec<(&RevisionName, DemandDays)>,
-    kept: ShelvedDay,
+    kept: &ShelvedDay,
     bytes_max: usize,
 ) -> Option<ShelvedDay> {
     let day = kept.day;
@@ -82,13 +82,12 @@ fn day_with(
         return None;
     }
     for (revision, demand) in demands {
-        match past.histories.get_mut(revision) {
-            Some(history) => history.add_demand(&demand),
-            None => {
-                // What was kept of the day before ends about here, and goes on with it.
-                let history = RevisionHistory::of_demand(day.saturating_mul(DAY_SECONDS), demand);
-                past.histories.insert(revision.clone(), history);
-            }
+        if let Some(history) = past.histories.get_mut(revision) {
+            history.add_demand(&demand);
+        } else {
+            // What was kept of the day before ends about here, and goes on with it.
+            let history = RevisionHistory::of_demand(day.saturating_mul(DAY_SECONDS), demand);
+            past.histories.insert(revision.clone(), history);
         }
     }
     let part = |(revision, history): (&RevisionName, &RevisionHistory)| StoredHistory {
