@@ -170,10 +170,11 @@ fn hpa_spec(base: ScalingSpec, hpa: HpaScaling) -> ScalingSpec {
             schedule: bounded.schedule,
             ..own
         },
-        None => {
-            let prediction = bounded.prediction.filter(|_| document.metrics.iter().any(MetricSpec::is_cpu));
-            ScalingSpec { surge_evaluation: false, prediction, ..bounded }
-        }
+        None => ScalingSpec {
+            surge_evaluation: false,
+            prediction: bounded.prediction.filter(|_| document.metrics.iter().any(MetricSpec::is_cpu)),
+            ..bounded
+        },
     };
     ScalingSpec { hpa: Some(Arc::new(hpa)), ..spec }
 }
