@@ -113,6 +113,19 @@ fn pod() -> PodView {
     }
 }
 
+fn ended_pod() -> EndedPodView {
+    EndedPodView {
+        name: PodName::new("q"),
+        asked_ms_ago: None,
+        known_ms_ago: 90_000,
+        running_ms_ago: Some(89_500),
+        ready_ms_ago: Some(89_000),
+        ending_ms_ago: Some(20_000),
+        gone_ms_ago: 10_000,
+        why: "it ran an older template".to_owned(),
+    }
+}
+
 fn detail() -> RevisionDetail {
     let inputs = InputsView {
         ready_pods: PodCount::ONE,
@@ -149,16 +162,7 @@ fn detail() -> RevisionDetail {
             age_ms: 3000,
         }],
         pods: vec![pod()],
-        ended_pods: vec![EndedPodView {
-            name: PodName::new("q"),
-            asked_ms_ago: None,
-            known_ms_ago: 90_000,
-            running_ms_ago: Some(89_500),
-            ready_ms_ago: Some(89_000),
-            ending_ms_ago: Some(20_000),
-            gone_ms_ago: 10_000,
-            why: "it ran an older template".to_owned(),
-        }],
+        ended_pods: vec![ended_pod()],
         decisions: vec![DecisionView {
             age_ms: 12,
             trigger: "tick".to_owned(),
