@@ -230,7 +230,11 @@ impl ShelfKeeper {
     fn begin(&mut self, day: u64, control: ControlSnapshot, now: Timestamp) -> PendingShelfWrite {
         let known = self.buckets_with(BucketPast::Known).into_iter();
         let buckets = known.map(|(fence, since)| UnwrittenBucket { fence, since }).collect();
-        let imports = std::mem::take(&mut self.imports);
+        let mut imports = std::mem::take(&mut self.imports);
+        // A past would wait for ever, and take memory, where nobody lets ebb keep histories.
+        if matches!(self.trouble, Some(ShelfFault::Forbidden(_))) {
+            imports.clear();
+        }
         let (to, write) = (Arc::clone(&self.shelf), ShelfWrite { control, now, day, buckets, imports });
         // The keeper waits for its end, or finds that it has come, by a panic too, before the next one
         // begins.

@@ -120,8 +120,8 @@ pub(crate) struct EndedWrite {
 pub(crate) struct CountSighting {
     /// Whether the workload has another count than before this was shown.
     pub(crate) is_news: bool,
-    /// Whether the watch showed another count before. It is told once more then, though it is ours: an
-    /// autoscaler that took its seat after the order knows an earlier one.
+    /// Whether the watch showed another count before. The count is told to the autoscaler then, even one of
+    /// ours: an autoscaler that took its seat after the order knows an earlier count.
     pub(crate) shows_other: bool,
     pub(crate) foreign: Option<ForeignCount>,
 }

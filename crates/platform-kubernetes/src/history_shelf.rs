@@ -41,7 +41,7 @@ pub(crate) struct ConfigMapShelf {
     requests: Requests,
     /// Where people are told of trouble.
     inbox: Arc<ClusterInbox>,
-    /// Why the histories of a bucket could not be read or written last, and what follows.
+    /// Why the histories of a bucket of ours could not be read or written last, and what follows.
     troubles: Mutex<BTreeMap<Bucket, String>>,
 }
 
@@ -96,6 +96,9 @@ impl ConfigMapShelf {
             Some(trouble) => troubles.insert(bucket, trouble),
             None => troubles.remove(&bucket),
         };
+        // The histories of a bucket that was given away are neither read nor written here any more, so no
+        // success would end its trouble.
+        troubles.retain(|bucket, _| self.requests.rights.lock().contains_key(bucket));
         let kept = troubles.first_key_value().map_or(Ok(()), |(_, trouble)| Err(trouble.clone()));
         self.inbox.update(|contents| contents.histories = Some(kept));
         answer

@@ -58,11 +58,6 @@ impl ScalingSpec {
     }
 }
 
-/// Whether a metric is the use of processors, of which a demand follows.
-pub(crate) fn is_cpu(metric: &MetricSpec) -> bool {
-    matches!(metric, MetricSpec::Resource { resource: ResourceName::Cpu, .. })
-}
-
 /// The demand of a document that scales on cpu; `None` where one of our own metrics tells it better, or none.
 fn cpu_demand(hpa: &HpaScaling) -> Option<PodDemand> {
     if hpa.spec.has_own() {

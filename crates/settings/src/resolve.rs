@@ -9,12 +9,11 @@ use vocabulary::{Percentage, PodCount, PredictionSwitch};
 
 use super::class::Class;
 use super::cluster::ClusterConfig;
-use super::demand::is_cpu;
 use super::metric::Metric;
 use super::revision_settings::RevisionSettings;
 use super::spec::{PredictionSettings, ScalingSpec, TARGET_MIN};
-use crate::hpa::HpaScaling;
 use crate::hpa::reading::document_of_short_form;
+use crate::hpa::{HpaScaling, MetricSpec};
 
 /// How full a pod is meant to be when request rate is the metric. No setting changes it.
 const RPS_UTILIZATION: f64 = 0.7;
@@ -172,7 +171,7 @@ fn hpa_spec(base: ScalingSpec, hpa: HpaScaling) -> ScalingSpec {
             ..own
         }
     } else {
-        let prediction = bounded.prediction.filter(|_| document.metrics.iter().any(is_cpu));
+        let prediction = bounded.prediction.filter(|_| document.metrics.iter().any(MetricSpec::is_cpu));
         ScalingSpec { surge_evaluation: false, prediction, ..bounded }
     };
     ScalingSpec { hpa: Some(Arc::new(hpa)), ..spec }

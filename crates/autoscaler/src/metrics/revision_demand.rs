@@ -7,6 +7,7 @@ use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use runtime::RevisionLabels;
+use settings::DemandMetric;
 
 use super::shown_autoscalers::{ShownAutoscalers, ShownRevision, revisions};
 use crate::demand_series::{DEMAND_SERIES, metric_label};
@@ -27,10 +28,11 @@ pub(super) fn register(autoscalers: &ShownAutoscalers, registry: &mut Registry) 
 
 struct DemandGauge(ShownAutoscalers);
 
-/// The demand now; `None` while no reporter is heard: that is no zero.
+/// The demand now; `None` while no reporter is heard: that is no zero. `None`, too, where demand is cores in
+/// use: the average is one of requests, which an autoscaler would read back as cores.
 fn demand(revision: &ShownRevision<'_>) -> Option<f64> {
     let status = &revision.decided.status;
-    status.scorecard.and(status.stable_value)
+    status.scorecard.and(status.stable_value).filter(|_| revision.metric != DemandMetric::Cpu)
 }
 
 impl EncodeMetric for DemandGauge {
@@ -57,5 +59,27 @@ impl EncodeMetric for DemandGauge {
 impl fmt::Debug for DemandGauge {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("DemandGauge").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vocabulary::Timestamp;
+
+    use super::*;
+    use crate::metrics::tests::decided_revision;
+
+    #[test]
+    fn an_average_of_requests_is_no_use_of_processors() {
+        let revision = decided_revision();
+        let decided = revision.decided.as_ref().expect("it is decided about");
+        let shown = |metric| ShownRevision {
+            name: &revision.facts.name,
+            decided,
+            metric,
+            published_at: Timestamp::ZERO,
+        };
+        assert_eq!(demand(&shown(DemandMetric::Concurrency)), Some(9.5));
+        assert_eq!(demand(&shown(DemandMetric::Cpu)), None);
     }
 }

@@ -132,18 +132,22 @@ async fn a_shelf_that_takes_nothing_for_weeks_is_not_told_of_all_of_them_at_once
     assert_eq!(shelf.taken.lock()[4..], [day]);
 }
 
-#[tokio::test]
-async fn a_past_that_was_told_is_written_to_its_days_until_the_shelf_takes_it() {
-    let shelf = GatedShelf::with_permits(100);
-    let (mut keeper, day) = keeper_of(&shelf).await;
-    // The last minute of a day, and the first one of the next.
-    let mut minutes = DemandMinutes::beginning_at((day - 1) * 24 * 60 - 1);
+/// A past of the last minute of the day before yesterday, and of the first one of yesterday.
+fn past_before(today: u64) -> ImportedPast {
+    let mut minutes = DemandMinutes::beginning_at((today - 1) * 24 * 60 - 1);
     for mean in [3.0, 4.0] {
         minutes.push(Some(MinuteDemand { mean, maximum: mean }));
     }
     let demand = Arc::new(DemandDays::of(DemandMetric::Concurrency, &minutes));
-    let name = RevisionName::parse("default/service/hello").expect("a name");
-    keeper.note_import(ImportedPast { revision: name, demand }, NOW);
+    let revision = RevisionName::parse("default/service/hello").expect("a name");
+    ImportedPast { revision, demand }
+}
+
+#[tokio::test]
+async fn a_past_that_was_told_is_written_to_its_days_until_the_shelf_takes_it() {
+    let shelf = GatedShelf::with_permits(100);
+    let (mut keeper, day) = keeper_of(&shelf).await;
+    keeper.note_import(past_before(day), NOW);
     assert_eq!(keeper.write_at(), NOW + IMPORT_WRITTEN_WITHIN);
     shelf.is_failing.store(true, Ordering::SeqCst);
     write_on(&mut keeper, day).await;
@@ -153,6 +157,18 @@ async fn a_past_that_was_told_is_written_to_its_days_until_the_shelf_takes_it() 
     assert_eq!(*shelf.taken.lock(), [day - 2, day - 1, day]);
     write_on(&mut keeper, day).await;
     assert_eq!(shelf.taken.lock()[3..], [day]);
+}
+
+#[tokio::test]
+async fn a_past_does_not_wait_where_no_histories_may_be_kept() {
+    let shelf = GatedShelf::with_permits(100);
+    let (mut keeper, day) = keeper_of(&shelf).await;
+    keeper.trouble = Some(ShelfFault::Forbidden("the test wants it".to_owned()));
+    keeper.note_import(past_before(day), NOW);
+    write_on(&mut keeper, day).await;
+    assert_eq!(*shelf.taken.lock(), [day]);
+    write_on(&mut keeper, day).await;
+    assert!(keeper.imports.is_empty(), "nor does it come back with the end of the write");
 }
 
 #[tokio::test]

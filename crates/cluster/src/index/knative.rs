@@ -155,8 +155,9 @@ impl Index {
             .map(|of| of.facts)
     }
 
-    /// In which way the load of pods of a revision of Knative's is heard of. With `target-burst-capacity` −1
-    /// activators hold every request, and a revision of another class is not scaled here: neither is asked.
+    /// How the autoscaler hears of the load of a pod of a revision of Knative's. Two kinds of pods are not
+    /// asked: with `target-burst-capacity` −1 activators hold every request, and a revision of another class
+    /// is not scaled here.
     pub(super) fn channel_of(&self, revision: &RevisionName) -> Option<LinkChannel> {
         let key = revision_keys::key_of(revision)?;
         // The pods of a revision that is gone go on as they were asked, until they end.
@@ -213,9 +214,9 @@ impl Index {
         self.revisions.is_route_in_force(&key, &self.addresses_beside_route(revision))
     }
 
-    /// The addresses of activators that the route of a revision has no room for: while clients get one of
-    /// them, the route is not in force, or an activator on its way out would be let go too early. An order
-    /// that names none leaves those out that end.
+    /// The addresses of activators that are not in the route of a revision. While clients get one of them the
+    /// route is not in force: an activator on its way out would be let go too early. A route that names no
+    /// activator leaves out those that terminate.
     fn addresses_beside_route(&self, revision: &RevisionName) -> BTreeSet<IpAddr> {
         let route = self.services.route(revision);
         let named = route.map(|route| route.activators.as_slice()).unwrap_or_default();

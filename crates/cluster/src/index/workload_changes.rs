@@ -125,6 +125,9 @@ impl Index {
     /// Whether a count may be written: facts that forbid it may be newer than the order.
     pub(crate) fn may_change(&self, revision: &RevisionName, from: PodCount, to: PodCount) -> bool {
         let Some(workload) = self.workloads.get(revision) else { return true };
+        if self.is_served_only(revision) {
+            return false;
+        }
         let is_lower = to < from;
         let may_fall = || !self.stays_direct(revision) && to >= self.restraint(revision, workload).floor;
         if is_lower && to == PodCount::ZERO && !self.may_end_last_pod(revision) {

@@ -45,8 +45,11 @@ pub fn revision_facts(
 ) -> Result<RevisionReading, NameError> {
     let name = autoscaler.revision()?;
     let is_ours = autoscaler.class == AutoscalerClass::Ours;
-    let (settings, mut warnings) =
-        if is_ours { settings_of(autoscaler, around.cluster) } else { (without_own(), Vec::new()) };
+    let (settings, mut warnings) = if is_ours {
+        settings_of(autoscaler, around.cluster)
+    } else {
+        (settings_of_other_class(), Vec::new())
+    };
     let deadline = settings::progress_deadline(&autoscaler.annotations).unwrap_or_else(|problem| {
         warnings.extend(is_ours.then_some(problem.message));
         None
@@ -76,8 +79,9 @@ pub fn revision_facts(
     Ok(RevisionReading { facts, warnings })
 }
 
-/// The settings of a revision of another class: class hpa of ebb's own would ask for metrics of pods.
-fn without_own() -> RevisionSettings {
+/// The settings of a revision that another controller scales. Class kpa, since ebb's own class hpa would ask
+/// for metrics of pods.
+fn settings_of_other_class() -> RevisionSettings {
     RevisionSettings { class: Some(Class::Kpa), ..RevisionSettings::default() }
 }
 

@@ -49,9 +49,7 @@ pub(crate) fn cpu_in_use(
     spec: &HpaSpec,
     now: Timestamp,
 ) -> Option<MilliValue> {
-    let is_cpu =
-        |metric: &MetricSpec| matches!(metric, MetricSpec::Resource { resource: ResourceName::Cpu, .. });
-    let (_, samples) = spec.metrics.iter().zip(samples).find(|(metric, _)| is_cpu(metric))?;
+    let (_, samples) = spec.metrics.iter().zip(samples).find(|(metric, _)| metric.is_cpu())?;
     let MetricSamples::PerPod(samples) = samples else { return None };
     // Both are in the order of the pods' ids.
     let mut samples = samples.iter().peekable();

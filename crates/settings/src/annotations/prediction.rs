@@ -5,7 +5,6 @@ use vocabulary::{PodCount, PredictionSwitch};
 use crate::class::Class;
 use crate::cluster::ClusterConfig;
 use crate::count_schedule::check_schedule_bounds;
-use crate::demand::is_cpu;
 use crate::hpa::MetricSpec;
 use crate::hpa::reading::document_of_short_form;
 use crate::keys::annotation as keys;
@@ -52,7 +51,7 @@ impl RevisionSettings {
         };
         let metrics = &self.document.as_deref().or(short_form.as_ref())?.metrics;
         let class = Class::Hpa.name();
-        let has_demand = |metric: &MetricSpec| matches!(metric, MetricSpec::Own { .. }) || is_cpu(metric);
+        let has_demand = |metric: &MetricSpec| matches!(metric, MetricSpec::Own { .. }) || metric.is_cpu();
         (!metrics.iter().any(has_demand)).then(|| {
             format!(
                 "class {class} can do for the metrics concurrency, rps and cpu only: of no other one demand follows; write \"off\", or scale on one of these"

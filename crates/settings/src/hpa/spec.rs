@@ -105,6 +105,11 @@ impl MetricSpec {
         }
     }
 
+    /// Whether the metric is the use of processors, of which a demand follows.
+    pub fn is_cpu(&self) -> bool {
+        matches!(self, Self::Resource { resource: ResourceName::Cpu, .. })
+    }
+
     /// The target with which a value of the metric is compared.
     pub fn goal(&self) -> MetricGoal {
         match self {

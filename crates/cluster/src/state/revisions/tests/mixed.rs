@@ -27,6 +27,18 @@ fn must_only_serve_a_revision_of_another_class() {
     assert_eq!((place.written(), place.statuses), (Vec::<String>::new(), 0));
 }
 
+/// The class may be newer than the order.
+#[test]
+fn a_count_that_was_ordered_before_the_class_changed_is_not_written() {
+    let mut place = serving();
+    place.autoscaler["metadata"]["annotations"]["autoscaling.knative.dev/class"] =
+        json!("hpa.autoscaling.knative.dev");
+    place.show_autoscaler();
+    let order = place.scale(1, 3);
+    assert_eq!(place.outcome(order), Some(&OrderOutcome::Conflict { found: PodCount::ONE }));
+    assert_eq!(place.replicas, 1);
+}
+
 #[test]
 fn a_deployment_whose_labels_name_another_revision_leaves_the_former_one_without_a_workload() {
     let mut place = serving();
