@@ -120,7 +120,8 @@ impl Life {
         let labels = json!({"app": "activator"});
         let mut activator = pod_object("activator-1", "knative-serving", &labels, ACTIVATOR_ADDRESS, "True");
         if tested != TestedActivator::Knatives {
-            activator["spec"]["containers"][0]["ports"] = json!([{"name": "link", "containerPort": 8024}]);
+            let ports = json!([{"name": "link", "containerPort": 8024}]);
+            activator["spec"]["containers"] = json!([{"name": "activator", "ports": ports}]);
         }
         life.show(News::Activator(Change::Put(activator_key(), pod::read(&read(&activator)))));
         life.show_deployment();

@@ -48,7 +48,7 @@ pub(crate) struct AskedPods {
 }
 
 impl AskedPods {
-    /// Another count is ordered.
+    /// Another count is ordered, for which pods come or are not waited for any more.
     pub(crate) fn ordered(&mut self, change: CountChange, now: Timestamp) {
         let (from, to) = (change.from.value(), change.to.value());
         if to > from {

@@ -92,7 +92,7 @@ fn the_host_that_an_ingress_noted_wins_over_the_requests_own() {
 }
 
 #[test]
-fn what_an_ingress_says_to_apps_passes_and_every_other_word_of_hops_ends_here() {
+fn words_of_an_ingress_to_apps_pass_and_all_others_of_hops_end_here() {
     let all = [
         REVISION,
         NAMESPACE,

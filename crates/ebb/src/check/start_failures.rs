@@ -42,12 +42,12 @@ const WORDS_MAX: usize = 600;
 struct StartFailure {
     program: &'static str,
     /// The cause and its cure; `None` where pods just wait, as others do for the autoscaler's Secrets.
-    cause: Option<StartCause>,
+    cause: Option<StartObstacle>,
 }
 
 /// Why the pods of a program do not start, in words of the platform, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct StartCause {
+struct StartObstacle {
     words: String,
     cure: String,
 }
@@ -57,7 +57,7 @@ struct StartCause {
 pub(super) struct StartFailures {
     failures: Vec<StartFailure>,
     /// Programs that serve, with pods that do not start: those of a rollout that goes no further.
-    stalled: Vec<(&'static str, StartCause)>,
+    stalled: Vec<(&'static str, StartObstacle)>,
 }
 
 impl StartFailures {
@@ -97,7 +97,7 @@ impl StartFailures {
 
     /// One finding for each cause, with the programs that it keeps from starting.
     pub(super) fn causes(&self) -> Vec<CheckFinding> {
-        let mut told: Vec<(&StartCause, Vec<&str>)> = Vec::new();
+        let mut told: Vec<(&StartObstacle, Vec<&str>)> = Vec::new();
         for StartFailure { program, cause } in &self.failures {
             let Some(cause) = cause else { continue };
             match told.iter_mut().find(|(known, _)| *known == cause) {
@@ -105,7 +105,7 @@ impl StartFailures {
                 None => told.push((cause, vec![*program])),
             }
         }
-        let finding = |(cause, programs): (&StartCause, Vec<&str>)| {
+        let finding = |(cause, programs): (&StartObstacle, Vec<&str>)| {
             let what = format!("{} can start", programs.join(", "));
             CheckFinding::wrong(what, format!("{}; {}", cause.words, cause.cure))
         };
@@ -114,7 +114,7 @@ impl StartFailures {
 
     /// One remark for each program that serves with pods that do not start.
     pub(super) fn remarks(&self) -> Vec<CheckFinding> {
-        let remark = |(program, cause): &(&'static str, StartCause)| {
+        let remark = |(program, cause): &(&'static str, StartObstacle)| {
             let what = format!("each pod of {program} starts");
             let words = format!("others serve, and of one {}; {}", cause.words, cause.cure);
             CheckFinding::remark(what, words)
@@ -151,14 +151,19 @@ fn is_of(pod: &Pod, program: &str) -> bool {
     !is_leaving && labels.and_then(|labels| labels.get(COMPONENT_LABEL)).is_some_and(|name| name == program)
 }
 
-fn of_pod(pod: &Pod, program: &str, system: &str) -> Option<StartCause> {
+fn of_pod(pod: &Pod, program: &str, system: &str) -> Option<StartObstacle> {
     let status = pod.status.as_ref()?;
     let containers = status.container_statuses.iter().flatten();
     let mut causes = containers.filter_map(|container| of_container(container, pod, program, system));
     causes.next().or_else(|| without_node(pod))
 }
 
-fn of_container(container: &ContainerStatus, pod: &Pod, program: &str, system: &str) -> Option<StartCause> {
+fn of_container(
+    container: &ContainerStatus,
+    pod: &Pod,
+    program: &str,
+    system: &str,
+) -> Option<StartObstacle> {
     // A container that is ready has got over its last end.
     let state = container.state.as_ref().filter(|_| !container.ready)?;
     if let Some(waiting) = &state.waiting {
@@ -171,7 +176,7 @@ fn of_container(container: &ContainerStatus, pod: &Pod, program: &str, system: &
         let is_ordinary = reason.is_empty() || ORDINARY_REASONS.contains(&reason);
         let has_ended = container.last_state.as_ref().is_some_and(|last| last.terminated.is_some());
         if !is_ordinary && !has_ended {
-            return Some(StartCause {
+            return Some(StartObstacle {
                 words: format!("its container cannot be made: {}", with_message(reason, message)),
                 cure: format!("`kubectl -n {system} describe deployment/{program}` and its pods say more"),
             });
@@ -188,15 +193,15 @@ fn image_of(container: &ContainerStatus, pod: &Pod) -> String {
     own.find_map(|one| one.image.clone()).unwrap_or_else(|| container.image.clone())
 }
 
-fn without_image(image: &str, reason: &str, message: &str) -> StartCause {
+fn without_image(image: &str, reason: &str, message: &str) -> StartObstacle {
     let words = format!("no node gets the image {image}: {}", with_message(reason, message));
-    StartCause {
+    StartObstacle {
         words,
         cure: "push it there or load it into the nodes, or name another one: `kubectl ebb install --image REGISTRY/ebb:TAG` (docs/start/cluster.md)".to_owned(),
     }
 }
 
-fn crashed(end: &ContainerStateTerminated, program: &str, system: &str) -> StartCause {
+fn crashed(end: &ContainerStateTerminated, program: &str, system: &str) -> StartObstacle {
     let reason = end.reason.as_deref().filter(|reason| *reason != "Error");
     let code = reason.map_or_else(
         || format!("exit code {}", end.exit_code),
@@ -207,18 +212,18 @@ fn crashed(end: &ContainerStateTerminated, program: &str, system: &str) -> Start
         Some(said) => format!("its container ends ({code}) and says: {}", last_part(said)),
         None => format!("its container ends ({code}) without a word"),
     };
-    StartCause {
+    StartObstacle {
         words,
         cure: format!("`kubectl -n {system} logs deployment/{program} --previous` shows all of it"),
     }
 }
 
-fn without_node(pod: &Pod) -> Option<StartCause> {
+fn without_node(pod: &Pod) -> Option<StartObstacle> {
     let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let condition = conditions.find(|one| one.type_ == "PodScheduled" && one.status == "False")?;
     let message = condition.message.as_deref().unwrap_or_default();
     let reason = condition.reason.as_deref().unwrap_or("PodScheduled is False");
-    Some(StartCause {
+    Some(StartObstacle {
         words: format!("no node takes its pods: {}", with_message(reason, message)),
         cure: "make room, or let the pods go elsewhere: an overlay sets requests, tolerations and selectors"
             .to_owned(),
@@ -226,12 +231,12 @@ fn without_node(pod: &Pod) -> Option<StartCause> {
 }
 
 /// The words of the API server where no pod can be made: a quota, a pod security level, a missing account.
-fn of_deployment(deployment: &Deployment, system: &str) -> Option<StartCause> {
+fn of_deployment(deployment: &Deployment, system: &str) -> Option<StartObstacle> {
     let mut conditions = deployment.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let condition = conditions.find(|one| one.type_ == "ReplicaFailure" && one.status == "True")?;
     let message = condition.message.as_deref().unwrap_or_default();
     let reason = condition.reason.as_deref().unwrap_or("ReplicaFailure");
-    Some(StartCause {
+    Some(StartObstacle {
         words: format!("its pods cannot be made: {}", with_message(reason, message)),
         cure: format!(
             "`kubectl -n {system} get events` says when; `kubectl ebb install` applies the manifests again"

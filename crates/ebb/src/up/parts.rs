@@ -134,9 +134,9 @@ impl Parts {
             retiring.spawn(activators::announce_predecessor(predecessor, Arc::clone(&activators))?);
         }
         let accepting = starter.start_all(&activators)?;
-        let api = CurrentRouter::new(router(&[], &metrics));
         let mut parts = Self {
             clock,
+            api: CurrentRouter::new(router(&[], &metrics)),
             metrics,
             autoscaler_metrics,
             start_autoscaler,
@@ -149,7 +149,6 @@ impl Parts {
             retiring,
             starter,
             autoscalers: Vec::new(),
-            api,
         };
         parts.start_autoscalers(options.operation.autoscalers).await;
         for running in &parts.accepting {

@@ -57,6 +57,7 @@ async fn an_owner_that_is_none_any_more_writes_nothing_and_a_right_that_is_missi
 #[tokio::test]
 async fn histories_that_cannot_be_read_are_a_problem_and_an_event_where_prediction_reads_them() {
     let mut laboratory = Laboratory::start().await;
+    laboratory.server.allow_everything();
     for (name, prediction) in [("hello", "observe"), ("other", "off")] {
         let mut predicted = deployment(name, 0);
         predicted["metadata"]["annotations"] = json!({"ebb.dev/prediction": prediction});

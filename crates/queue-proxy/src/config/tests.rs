@@ -163,7 +163,7 @@ fn every_problem_is_reported_at_once() {
         let count = problems.iter().filter(|problem| problem.starts_with(expected)).count();
         assert_eq!(count, 1, "{expected} in {problems:#?}");
     }
-    assert_eq!(problems.len(), 18, "{problems:#?}");
+    assert_eq!(problems.len(), 19, "{problems:#?}");
 }
 
 #[test]

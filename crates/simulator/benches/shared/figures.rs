@@ -77,7 +77,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
 }
 
-/// Benchmarks lie in `target/PROFILE/deps`.
+/// The folder of the figures, for benchmarks lie in `target/PROFILE/deps`.
 fn target_folder() -> PathBuf {
     let this = std::env::current_exe().expect("this program has a path");
     this.ancestors().nth(3).expect("cargo's folder is above it").to_owned()

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_its_place_again_is_known_and_gives_way_in_time() {
+    fn a_literal_that_stands_in_its_place_again_is_known_and_gives_way_in_time() {
         let mut repeats = RepeatedLiterals::default();
         assert_eq!(head(&mut repeats, &[b"a", b"b"]), [false, false]);
         assert_eq!(head(&mut repeats, &[b"a", b"b"]), [true, true]);

@@ -134,7 +134,7 @@ fn must_move_no_time_of_a_condition_at_a_takeover() {
 
 /// Events of a revision, by contract §4.8.
 #[test]
-fn what_is_said_of_a_revision_stands_on_its_autoscaler_and_on_its_deployment() {
+fn an_event_of_a_revision_stands_on_its_autoscaler_and_on_its_deployment() {
     let place = serving();
     let objects = place.state.index.event_objects(&orchestration::Subject::Revision(revision()));
     let objects: Vec<(&str, &str, &str)> =
