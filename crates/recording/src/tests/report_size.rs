@@ -33,7 +33,6 @@ fn reports() -> Vec<RecordEntry> {
         seed: 1,
         pace: SimulationPace::EveryRequest,
         faults: Vec::new(),
-        beginning: simulator::LoadBeginning::default(),
     };
     let (_, calls) = simulate_with_calls(&scenario).expect("a scenario that can be simulated");
     let is_report = |entry: &RecordEntry| match &entry.input {
