@@ -45,7 +45,8 @@ fn main() -> anyhow::Result<()> {
     let podman = Podman::in_folder(folder);
     podman.make_image(IMAGE, &app);
     let rounds = options.rounds(15, 2);
-    let bench = Bench { podman, runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()? };
+    let bench =
+        Bench { podman, runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()? };
     let (wakes, controls) = bench.measure(&ebb, rounds)?;
     let mut report = Report::new("image-wake", options.quick, rounds);
     let mut table = Table::new("from the start to the answer, in ms", &["start", "found"]);
@@ -122,8 +123,22 @@ impl Bench {
         let files = limit("nofile", Resource::RLIMIT_NOFILE)?;
         let processes = limit("nproc", Resource::RLIMIT_NPROC)?;
         let words = [
-            "run", "--name", BY_HAND, "--pull", "missing", "--log-driver", "none", "--network", "host", "--ulimit",
-            &files, "--ulimit", &processes, "--env", &variable, IMAGE,
+            "run",
+            "--name",
+            BY_HAND,
+            "--pull",
+            "missing",
+            "--log-driver",
+            "none",
+            "--network",
+            "host",
+            "--ulimit",
+            &files,
+            "--ulimit",
+            &processes,
+            "--env",
+            &variable,
+            IMAGE,
         ];
         let mut command = self.podman.command(&words);
         Ok(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?)

@@ -99,12 +99,7 @@ fn contestants(report: &mut Report) -> anyhow::Result<Vec<Contestant>> {
 
 impl Stages {
     fn named(&self) -> [(&'static str, Memory); 4] {
-        [
-            ("idle", self.idle),
-            ("in flight", self.in_flight),
-            ("busy", self.under_load),
-            ("later", self.later),
-        ]
+        [("idle", self.idle), ("in flight", self.in_flight), ("busy", self.under_load), ("later", self.later)]
     }
 }
 

@@ -5,5 +5,5 @@
 //! other.
 
 mod containers;
-mod engine;
 mod ends;
+mod engine;

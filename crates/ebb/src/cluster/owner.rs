@@ -175,12 +175,7 @@ impl Cluster {
         })
     }
 
-    async fn ask(
-        &self,
-        place: &OwnersPlace,
-        pod: &str,
-        question: UpQuestion<'_>,
-    ) -> anyhow::Result<Bytes> {
+    async fn ask(&self, place: &OwnersPlace, pod: &str, question: UpQuestion<'_>) -> anyhow::Result<Bytes> {
         let OwnersPlace { namespace, port } = place;
         let opened = self.api_in::<Pod>(namespace).portforward(pod, &[*port]).await;
         let mut forwarder = opened.with_context(|| {

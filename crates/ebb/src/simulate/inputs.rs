@@ -8,9 +8,7 @@ use std::time::Duration;
 use orchestration::RevisionFacts;
 use platform_local::{FrontDoor, LoadedManifest, ManifestSource, first_facts};
 use recording::RecordedLoad;
-use simulator::{
-    LoadBeginning, LoadShape, LoadSource, Scenario, ServiceLoad, ServiceScenario, WorldDelays,
-};
+use simulator::{LoadBeginning, LoadShape, LoadSource, Scenario, ServiceLoad, ServiceScenario, WorldDelays};
 use vocabulary::{RevisionName, did_you_mean, shown};
 
 use super::load_files;

@@ -384,7 +384,10 @@ mod tests {
         let expected: Vec<_> = expected.map(|text| fault(text).expect(text)).into();
         assert_eq!(read.expect("two faults").faults, expected);
         let refused = with("[\"takover,at=1h\"]").expect_err("no such fault").join("\n");
-        assert!(refused.contains("line 15: faults is \"takover,at=1h\": \"takover\" is none of"), "{refused}");
+        assert!(
+            refused.contains("line 15: faults is \"takover,at=1h\": \"takover\" is none of"),
+            "{refused}"
+        );
         assert!(refused.contains("did you mean takeover?"), "{refused}");
     }
 

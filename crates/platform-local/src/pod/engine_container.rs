@@ -158,7 +158,9 @@ impl Drop for EngineContainer {
 
 /// Why an image cannot be run by an `ebb up` that runs none.
 pub(super) fn no_engine() -> io::Error {
-    io::Error::other("this `ebb up` runs no images: neither podman nor docker is in $PATH, or --images is off")
+    io::Error::other(
+        "this `ebb up` runs no images: neither podman nor docker is in $PATH, or --images is off",
+    )
 }
 
 /// What a command of the engine prints, if it ends well and in time.

@@ -242,7 +242,11 @@ mod tests {
         let own = Pid::this();
         assert!(AppFamily::InContainer(Some(own)).members().contains(&own));
         assert!(AppFamily::InContainer(None).members().is_empty());
-        assert_eq!(AppFamily::InContainer(Some(own)).ended(), Duration::ZERO, "what it waited for is its own");
+        assert_eq!(
+            AppFamily::InContainer(Some(own)).ended(),
+            Duration::ZERO,
+            "what it waited for is its own"
+        );
     }
 
     #[test]

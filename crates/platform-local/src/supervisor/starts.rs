@@ -542,7 +542,11 @@ mod tests {
         starts.note_ready(&PodName::new("a-1"), None, NOW + 2 * QUICK);
         assert_eq!(started_on(BUSY, &mut starts, NOW + 2 * QUICK), [""; 0], "pods use the cores");
         assert_eq!(started_on(left_to_others, &mut starts, NOW + 2 * QUICK), ["a-3"]);
-        assert_eq!(started_on(left_to_others, &mut starts, NOW + 2 * QUICK), [""; 0], "both places are taken");
+        assert_eq!(
+            started_on(left_to_others, &mut starts, NOW + 2 * QUICK),
+            [""; 0],
+            "both places are taken"
+        );
     }
 
     #[test]

@@ -138,8 +138,7 @@ fn values_of_variables_are_no_arguments_unless_the_engine_reads_them_itself() {
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .collect();
-    let (runtime, image) =
-        (runtime(ImageEngine::Podman, ImageNetwork::Host), ContainerImage::named("app:1"));
+    let (runtime, image) = (runtime(ImageEngine::Podman, ImageNetwork::Host), ContainerImage::named("app:1"));
     let run = ContainerRun {
         runtime: &runtime,
         name: "n",
