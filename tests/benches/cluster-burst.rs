@@ -93,9 +93,11 @@ async fn measure(options: &Options, namespace: &TestNamespace) -> anyhow::Result
     let ours = ours.template_annotated("ebb.dev/response-start-timeout", "60s").create(namespace).await;
     let mut by_hand = by_hand(namespace).await?;
     let mut times = BurstTimes::default();
+    // Each kind by hand, and ours.
+    let turns = by_hand.len() + 1;
     for round in 0..rounds {
-        for turn in 0..=by_hand.len() {
-            match by_hand.get_mut((round + turn) % 4) {
+        for turn in 0..turns {
+            match by_hand.get_mut((round + turn) % turns) {
                 Some(plain) => {
                     let ready = plain_pods(namespace, plain.name, &plain.workload).await?;
                     plain.ready.push(ready);

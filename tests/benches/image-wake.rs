@@ -71,6 +71,8 @@ impl Bench {
         let services = [Service::of_image(SERVICE, IMAGE, &[])];
         let arguments = ["--images", "podman", "--images-network", "host"];
         let up = Up::start_with(ebb, &services, &asleep(), &arguments)?;
+        // A run that failed may have left its container, whose name would be taken.
+        let _ = self.remove_by_hand();
         // The first wake looks for the image, too.
         self.wake(&up)?;
         let (mut wakes, mut controls) = (Samples::new(), Samples::new());
@@ -89,7 +91,7 @@ impl Bench {
         let answer = self.runtime.block_on(whole_answer(up.requests(), &host, "/"))?;
         let took = clock::since(began);
         ensure!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        Ok(took.as_secs_f64() * 1000.0)
+        Ok(clock::millis(took))
     }
 
     fn by_hand(&self) -> anyhow::Result<f64> {
@@ -106,10 +108,14 @@ impl Bench {
             ensure!(container.try_wait()?.is_none(), "the container by hand has ended");
             std::thread::sleep(PAUSE);
         };
-        let removed = self.podman.run(&["rm", "--force", "--time", "0", BY_HAND]);
-        removed.map_err(anyhow::Error::msg)?;
+        self.remove_by_hand().map_err(anyhow::Error::msg)?;
         container.wait().context("the container by hand")?;
-        Ok(answered.as_secs_f64() * 1000.0)
+        Ok(clock::millis(answered))
+    }
+
+    /// Removes the container that was started by hand, or says why not.
+    fn remove_by_hand(&self) -> Result<String, String> {
+        self.podman.run(&["rm", "--force", "--time", "0", BY_HAND])
     }
 
     /// Starts the container as `ebb` does.

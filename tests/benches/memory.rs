@@ -1,6 +1,6 @@
 //! What do the proxies hold of the memory: idle, with requests in flight, and afterwards?
 //!
-//! `cargo bench -p tests --bench memory`. Four parts, by the names that `--only` takes: `queue-proxy of one
+//! `cargo bench -p tests --bench memory`. Five parts, by the names that `--only` takes: `queue-proxy of one
 //! machine`, `queue-proxy of the image` and `HAProxy`, each before the same app; `pod`, the processes of an
 //! idle pod of `ebb up`; and `activator`, in which requests wait for their answers.
 //!

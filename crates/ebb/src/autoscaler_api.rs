@@ -41,6 +41,10 @@ impl ClusterView {
         Self { cluster, is_whole, place: OnceCell::new() }
     }
 
+    async fn owners_place(&self) -> anyhow::Result<&OwnersPlace> {
+        self.place.get_or_try_init(|| self.cluster.owners_place()).await
+    }
+
     /// The cluster itself, for more than one question.
     pub(crate) fn into_cluster(self) -> Cluster {
         self.cluster
@@ -95,7 +99,7 @@ impl AutoscalerApi {
                 let owner = owner.with_context(|| {
                     format!("no autoscaler decides about {path} at the moment; try again in some seconds")
                 })?;
-                view.cluster.put_to(&owner.name, path, body).await
+                view.cluster.put_to(view.owners_place().await?, &owner.name, path, body).await
             }
         }
     }
@@ -104,10 +108,7 @@ impl AutoscalerApi {
     pub(crate) async fn bytes_from(&self, autoscaler: &str, path: &str) -> anyhow::Result<Bytes> {
         match self {
             Self::At(api) => api.ask(Method::GET, path).await,
-            Self::Of(view) => {
-                let place = view.place.get_or_try_init(|| view.cluster.owners_place()).await?;
-                view.cluster.bytes_from(place, autoscaler, path).await
-            }
+            Self::Of(view) => view.cluster.bytes_from(view.owners_place().await?, autoscaler, path).await,
         }
     }
 

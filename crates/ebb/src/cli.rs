@@ -318,7 +318,8 @@ pub(crate) struct ForecastOptions {
 #[derive(Debug, Args)]
 pub(crate) struct PastFileOptions {
     /// Take in the past of the revision from this file, whose lines are those of a load of `ebb simulate`:
-    /// requests, or counts by the bin (docs/tasks/predict.md). For an `ebb up` on this machine.
+    /// requests, or counts by the bin (docs/tasks/predict.md). Of a cluster it takes the right to open a
+    /// port-forward.
     #[arg(long, value_name = "FILE", conflicts_with = "export")]
     pub(crate) import: Option<String>,
     /// Print the demand that is remembered, in the form that --import reads and `ebb simulate` serves.

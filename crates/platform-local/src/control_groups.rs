@@ -26,7 +26,7 @@ const CONTROLLERS: &str = "cgroup.controllers";
 const CHILDRENS_CONTROLLERS: &str = "cgroup.subtree_control";
 
 /// Over which a limit of CPU time is kept, in microseconds: what Kubernetes and systemd use.
-const CPU_PERIOD: u64 = 100_000;
+pub(crate) const CPU_PERIOD: u64 = 100_000;
 /// The kernel takes no shorter share of a period.
 const CPU_QUOTA_MIN: u64 = 1_000;
 
@@ -215,8 +215,7 @@ impl ContainerGroup {
         }
         if kept.contains(&CPU) {
             if let Some(milli) = limits.cpu_milli {
-                let quota = (milli.saturating_mul(CPU_PERIOD) / 1000).max(CPU_QUOTA_MIN);
-                group.write("cpu.max", &format!("{quota} {CPU_PERIOD}"))?;
+                group.write("cpu.max", &format!("{} {CPU_PERIOD}", cpu_quota(milli)))?;
             }
             if let Some(milli) = limits.cpu_request_milli {
                 group.write("cpu.weight", &cpu_weight(milli).to_string())?;
@@ -264,10 +263,20 @@ pub(crate) fn killed_beyond(bytes: u64) -> String {
     format!("was killed for memory: it needed more than its limit of {}", quantity_text(bytes))
 }
 
-/// Kubernetes' way from a request to a weight: a core is 1,024 shares, and 2 … 262,144 shares are 1 … 10,000.
+/// How many microseconds of [`CPU_PERIOD`] a limit in thousandths of a core is.
+pub(crate) fn cpu_quota(milli: u64) -> u64 {
+    (milli.saturating_mul(CPU_PERIOD) / 1000).max(CPU_QUOTA_MIN)
+}
+
+/// Kubernetes' way from a request in thousandths of a core to shares: a core is 1,024, and the kernel takes
+/// from 2 to 262,144.
+pub(crate) fn cpu_shares(milli: u64) -> u64 {
+    (milli.saturating_mul(1024) / 1000).clamp(2, 262_144)
+}
+
+/// Kubernetes' way from a request to a weight: 2 … 262,144 shares are 1 … 10,000.
 fn cpu_weight(milli: u64) -> u64 {
-    let shares = (milli.saturating_mul(1024) / 1000).clamp(2, 262_144);
-    1 + (shares - 2) * 9999 / 262_142
+    1 + (cpu_shares(milli) - 2) * 9999 / 262_142
 }
 
 /// A number of bytes as manifests write quantities, such as `128Mi`.

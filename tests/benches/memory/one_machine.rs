@@ -75,6 +75,7 @@ pub(crate) fn measure_pod(options: &Options, report: &mut Report) -> anyhow::Res
         }
         report.goal(Goal::at_most(&format!("{name}: private MB, idle"), memory.private, limit));
     }
+    pod.up.end()?;
     report.table(table);
     Ok(())
 }
@@ -92,6 +93,7 @@ pub(crate) fn measure_activator(options: &Options, report: &mut Report) -> anyho
         megabytes.push(memory(pod.up.pid())?.private);
     }
     requests.answered()?;
+    pod.up.end()?;
     let mut table = Table::new("The activator's process, in MB of its own", &["requests in flight", "MB"]);
     for (times, megabytes) in (0..).zip(&megabytes) {
         table.row([(times * further).to_string(), format!("{megabytes:.2}")]);

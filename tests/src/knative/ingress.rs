@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_words_about_the_revision_are_written_over() {
+    fn words_of_a_client_about_the_revision_are_written_over() {
         let mut route = IngressRoute {
             namespace: "shop".to_owned(),
             revision: "hello-00001".to_owned(),

@@ -32,7 +32,7 @@ pub(crate) fn said(words: &[&str]) -> String {
 
 /// What a shell does first, so that `ebb` and its engine have the suite's settings.
 pub(crate) fn preparation() -> String {
-    format!("export {SETTINGS_VARIABLE}={}", podman().settings().display())
+    format!("export {SETTINGS_VARIABLE}='{}'", podman().settings().display())
 }
 
 /// `ebb up` with these Services, whose containers are in this network.

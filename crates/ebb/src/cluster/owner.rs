@@ -88,13 +88,13 @@ impl Cluster {
     /// `PUT path` of the autoscaler `owner` with this JSON; the answer is read as JSON.
     pub(crate) async fn put_to<Answer: DeserializeOwned>(
         &self,
+        place: &OwnersPlace,
         owner: &str,
         path: &str,
         body: Bytes,
     ) -> anyhow::Result<Answer> {
-        let place = self.owners_place().await?;
         let question = UpQuestion { method: Method::PUT, path, body };
-        answer_of(owner, path, &self.bytes_of(&place, owner, question).await?)
+        answer_of(owner, path, &self.bytes_of(place, owner, question).await?)
     }
 
     async fn bytes_of(

@@ -96,8 +96,7 @@ impl Parts {
         let (handover, predecessor, names_given) = inheritance.map_or((None, None, 0), |inherited| {
             (Some(inherited.platform), Some(inherited.predecessor), inherited.activators_started)
         });
-        let clock = Clock::start();
-        let metrics = MetricsRegistry::default();
+        let (clock, metrics) = (Clock::start(), MetricsRegistry::default());
         let activator_metrics = activator::ActivatorMetrics::register(&metrics);
         let autoscaler_metrics = autoscaler::AutoscalerMetrics::register(&metrics);
         let connections = activator_metrics.connection_budget(descriptors.present);

@@ -7,12 +7,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use super::container_image::{ContainerImage, PullPolicy};
 use super::engine::{ImageEngine, ImageNetwork};
 use super::image_runtime::{INSTANCE_LABEL, ImageRuntime, POD_LABEL};
-use crate::control_groups::ContainerLimits;
-
-/// Over which a limit of CPU time is kept, in microseconds: what Kubernetes uses.
-const CPU_PERIOD: u64 = 100_000;
-/// The kernel takes no shorter share of a period.
-const CPU_QUOTA_MIN: u64 = 1_000;
+use crate::control_groups::{CPU_PERIOD, ContainerLimits, cpu_quota, cpu_shares};
 
 /// Everything that the command line of one container says.
 #[derive(Clone, Copy, Debug)]
@@ -99,15 +94,12 @@ impl ContainerRun<'_> {
             arguments.option("--memory-swap", &bytes.to_string());
         }
         if let Some(milli) = self.limits.cpu_milli {
-            let quota = (milli.saturating_mul(CPU_PERIOD) / 1000).max(CPU_QUOTA_MIN);
             // Docker takes no more `--cpus` than the machine has cores; a quota may be anything.
             arguments.option("--cpu-period", &CPU_PERIOD.to_string());
-            arguments.option("--cpu-quota", &quota.to_string());
+            arguments.option("--cpu-quota", &cpu_quota(milli).to_string());
         }
         if let Some(milli) = self.limits.cpu_request_milli {
-            // A core is 1,024 shares, and the kernel takes from 2 to 262,144.
-            let shares = (milli.saturating_mul(1024) / 1000).clamp(2, 262_144);
-            arguments.option("--cpu-shares", &shares.to_string());
+            arguments.option("--cpu-shares", &cpu_shares(milli).to_string());
         }
         let ProcessLimits { descriptors, processes } = self.process_limits;
         // Docker's service has all rights, and counts the processes of all containers of a user together.

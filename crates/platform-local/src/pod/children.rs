@@ -46,7 +46,7 @@ pub(crate) fn start(
     let variables = variables_of(spec, placed);
     let words: Vec<String> = placed.container.command.iter().map(|word| expand(word, &variables)).collect();
     if let Some(image) = &placed.container.image {
-        return start_image(spec, placed, image, &words);
+        return start_image(spec, placed, image, &variables, &words);
     }
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = command_of(program);
@@ -71,11 +71,11 @@ fn start_image(
     spec: &PodSpec,
     placed: PlacedContainer<'_>,
     image: &ContainerImage,
+    variables: &ContainerVariables,
     words: &[String],
 ) -> io::Result<Child> {
     let runtime = spec.images.as_ref().ok_or_else(no_engine)?;
     let (name, pod) = (runtime.container_of(&spec.pod), spec.full_name());
-    let variables = variables_of(spec, placed);
     let run = ContainerRun {
         runtime,
         name: &name,
@@ -84,7 +84,7 @@ fn start_image(
         port: placed.port,
         limits: placed.container.limits,
         process_limits: ProcessLimits::own(),
-        variables: &variables,
+        variables,
         words,
     };
     let mut command = Command::new(runtime.engine.program());

@@ -19,8 +19,8 @@ use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 use runtime::Clock;
 
-use super::PodSpec;
 use super::messages::{PodMessage, tell};
+use super::{PodSpec, descendants};
 use crate::control_groups::killed_beyond;
 use crate::images::{ContainerOwner, ImageEngine};
 use crate::proc::pid_of;
@@ -146,9 +146,13 @@ impl EngineContainer {
 }
 
 impl Drop for EngineContainer {
-    /// For the ways out on which something failed.
+    /// For the ways out on which something failed. What is still starting the container is killed first: it
+    /// could make it after it was removed.
     fn drop(&mut self) {
-        self.remove();
+        if !self.is_removed {
+            descendants::kill_all();
+            self.remove();
+        }
     }
 }
 

@@ -72,8 +72,9 @@ impl RunningPod {
         while self.is_running() {
             let woken = self.wait(signals, &relays)?;
             if woken.abandoned {
-                self.remove_containers();
+                // An engine that is still starting the container could make it after it was removed.
                 descendants::kill_all();
+                self.remove_containers();
                 return Ok(ExitCode::FAILURE);
             }
             let mut is_readable = woken.relays.into_iter();

@@ -126,7 +126,7 @@ impl AppFamily {
     }
 
     /// The CPU time of those that ended and were adopted by us.
-    fn ended(self) -> Duration {
+    fn cpu_of_ended(self) -> Duration {
         match self {
             Self::Below { .. } => ended_children(),
             // The first process of a container adopts them.
@@ -158,7 +158,7 @@ impl UsageMeter {
             self.readings_to_look = READINGS_PER_LOOK;
         }
         self.readings_to_look -= 1;
-        let (mut cpu, mut memory_bytes) = (self.family.ended(), 0);
+        let (mut cpu, mut memory_bytes) = (self.family.cpu_of_ended(), 0);
         for member in &self.members {
             let stat = fs::read_to_string(format!("/proc/{member}/stat")).unwrap_or_default();
             if let Some(usage) = ProcessUsage::of(&stat) {
@@ -243,7 +243,7 @@ mod tests {
         assert!(AppFamily::InContainer(Some(own)).members().contains(&own));
         assert!(AppFamily::InContainer(None).members().is_empty());
         assert_eq!(
-            AppFamily::InContainer(Some(own)).ended(),
+            AppFamily::InContainer(Some(own)).cpu_of_ended(),
             Duration::ZERO,
             "what it waited for is its own"
         );

@@ -63,8 +63,8 @@ pub(super) async fn pull(
 pub(crate) async fn remove_ownerless(engine: ImageEngine) {
     let label = format!("label={INSTANCE_LABEL}");
     let listed = answer(engine, &["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]).await;
-    let names = match listed {
-        Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+    let names = match listed.and_then(|output| printed(&output)) {
+        Ok(names) => names,
         Err(error) => {
             tracing::warn!(%engine, %error, "it is not known whether containers of pods are left over");
             return;
@@ -83,6 +83,15 @@ pub(crate) async fn remove_ownerless(engine: ImageEngine) {
     } else {
         tracing::warn!(%engine, containers, "containers whose pods are gone cannot be removed");
     }
+}
+
+/// What a command of the engine printed, if it ended well; else its complaint.
+fn printed(output: &Output) -> io::Result<String> {
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("{}: {}", output.status, complaint.trim())))
 }
 
 /// What a command of the engine ends with and prints, if it does so in time.

@@ -15,7 +15,7 @@ use super::image_engine::{has_image, pull};
 use crate::images::{ContainerImage, ImageEngine, PullPolicy};
 use crate::pod::PodSpec;
 
-/// The images that are here, by revision.
+/// Which images are here or being pulled, by revision.
 #[derive(Debug, Default)]
 pub(crate) struct ImagePulls {
     known: Mutex<BTreeMap<RevisionName, TemplateImage>>,

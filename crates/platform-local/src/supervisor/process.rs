@@ -43,7 +43,7 @@ pub(crate) struct ProcessStart {
     pub(crate) ebb: Option<PathBuf>,
     pub(crate) pod: PodName,
     pub(crate) spec: Box<PodSpec>,
-    /// The images that are here.
+    /// Says whether the image of the pod is here, and pulls it.
     pub(crate) images: Arc<ImagePulls>,
     /// Takes the lines that the pod prints.
     pub(crate) logs: LogSink,
