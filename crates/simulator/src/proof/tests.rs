@@ -99,7 +99,7 @@ fn a_world_that_fails_nowhere_is_not_shrunk() {
 
 /// One Service whose pods always have requests. Three times the link of its first pod breaks, the owner of
 /// the pod dials again, and before its first word has come the other owner has this bucket.
-fn plan_with_slow_pod_links(bucket: u32) -> WorldPlan {
+fn plan_with_slow_pod_links(bucket: u16) -> WorldPlan {
     let plan = WorldPlan::of_takeovers(1, 1, Duration::from_secs(900));
     let mut revisions = plan.revisions.clone();
     revisions[0].stretches = vec![LoadStretch { from: Duration::ZERO, rate: 1.0 }];
