@@ -1,4 +1,4 @@
-//! What an activator counts. Listed in `docs/metrics.md`.
+//! What an activator counts. Listed in `docs/reference/metrics.md`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -290,7 +290,7 @@ mod tests {
         metrics.count_refusal(RefusalReason::QueueFull);
         let _of_one =
             metrics.of_revision(&RevisionName::parse("default/service/hello").expect("three parts"));
-        let manual = include_str!("../../../docs/metrics.md");
+        let manual = include_str!("../../../docs/reference/metrics.md");
         let text = registry.encode();
         let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
         let mut count = 0;
@@ -298,7 +298,7 @@ mod tests {
             let name = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
             assert!(
                 manual.contains(&format!("| `{name}` | {kind} |")),
-                "{name} ({kind}) is not in docs/metrics.md"
+                "{name} ({kind}) is not in docs/reference/metrics.md"
             );
             count += 1;
         }

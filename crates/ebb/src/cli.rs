@@ -149,7 +149,8 @@ pub(crate) enum CliCommand {
     /// Print the annotations that mean what another autoscaler's document says (HPA, KEDA, Knative), and what
     /// has no equivalent.
     Import(ImportOptions),
-    /// Print manifests of Kubernetes with the queue-proxies that their pods ask for (docs/kubernetes.md).
+    /// Print manifests of Kubernetes with the queue-proxies that their pods ask for
+    /// (docs/operate/workloads.md).
     Inject(InjectOptions),
     /// Simulate a load and show waits, pods and changes, with these settings or with others
     /// (docs/tasks/simulate.md).

@@ -1,4 +1,4 @@
-//! What Prometheus sees of this queue-proxy; `docs/metrics.md` lists it.
+//! What Prometheus sees of this queue-proxy; `docs/reference/metrics.md` lists it.
 
 use std::rc::Rc;
 use std::sync::Arc;

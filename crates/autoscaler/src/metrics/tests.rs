@@ -49,7 +49,7 @@ const PAGE: [&str; 33] = [
     "autoscaler_record_dropped counter",
 ];
 
-/// Names, kinds and labels are promises to those who watch us; `docs/metrics.md` lists them.
+/// Names, kinds and labels are promises to those who watch us; `docs/reference/metrics.md` lists them.
 #[test]
 fn the_page_is_pinned() {
     let registry = MetricsRegistry::default();
@@ -95,10 +95,10 @@ fn the_page_is_pinned() {
     ] {
         assert!(page.lines().any(|shown| shown == line), "{line} is not in\n{page}");
     }
-    let documented = include_str!("../../../../docs/metrics.md");
+    let documented = include_str!("../../../../docs/reference/metrics.md");
     for kind in types {
         let name = kind.split(' ').next().unwrap();
-        assert!(documented.contains(&format!("`{name}")), "{name} is not in docs/metrics.md");
+        assert!(documented.contains(&format!("`{name}")), "{name} is not in docs/reference/metrics.md");
     }
     publish(&writer, ControlSnapshot::default());
     assert!(!registry.encode().contains("service/hello"), "a removed revision leaves nothing behind");

@@ -82,7 +82,7 @@ impl InjectorMetrics {
 mod tests {
     use super::*;
 
-    /// Names, kinds and labels are promises to those who watch us; `docs/metrics.md` lists them.
+    /// Names, kinds and labels are promises to those who watch us; `docs/reference/metrics.md` lists them.
     #[test]
     fn the_page_is_pinned() {
         let registry = MetricsRegistry::default();

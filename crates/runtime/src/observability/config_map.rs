@@ -200,7 +200,7 @@ mod tests {
     use crate::traces::TracingSettings;
 
     const SHIPPED: &str = include_str!("../../../../deploy/config-observability.yaml");
-    const REFERENCE: &str = include_str!("../../../../docs/configuration.md");
+    const REFERENCE: &str = include_str!("../../../../docs/reference/config-observability.md");
 
     fn parse(pairs: &[(&str, &str)]) -> Result<CheckedValue<Observability>, Findings> {
         let data = pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -308,7 +308,7 @@ mod tests {
     fn the_reference_has_a_row_for_every_key() {
         for key in READ {
             let row = format!("| `{key}` |");
-            assert!(REFERENCE.contains(&row), "docs/configuration.md has no row {row}");
+            assert!(REFERENCE.contains(&row), "docs/reference/config-observability.md has no row {row}");
         }
     }
 }

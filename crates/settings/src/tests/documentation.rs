@@ -8,7 +8,7 @@ use super::super::{ClusterConfig, annotation_keys, config_map_keys};
 
 const SAMPLE: &str = include_str!("../../../../config/samples/config-autoscaler.yaml");
 const DEPLOYED: &str = include_str!("../../../../deploy/config-autoscaler.yaml");
-const REFERENCE: &str = include_str!("../../../../docs/configuration.md");
+const REFERENCE: &str = include_str!("../../../../docs/reference/annotations.md");
 
 #[derive(Deserialize)]
 struct ConfigMap {
@@ -47,6 +47,6 @@ fn the_shipped_config_maps_document_every_key_with_its_default_and_set_none() {
 fn the_reference_has_a_row_for_every_key() {
     for key in config_map_keys().chain(annotation_keys()) {
         let row = format!("| `{key}` |");
-        assert!(REFERENCE.contains(&row), "docs/configuration.md has no row {row}");
+        assert!(REFERENCE.contains(&row), "docs/reference/annotations.md has no row {row}");
     }
 }
