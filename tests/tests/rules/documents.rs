@@ -230,6 +230,36 @@ fn every_event_has_a_row_in_the_reference() {
     assert!(seen > 20, "{seen} events are hardly all");
 }
 
+/// Whether a text is written as names of variables of an environment are, with at least two words.
+fn is_variable(text: &str) -> bool {
+    let is_kept = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+    let is_name = text.chars().all(is_kept) && !text.ends_with('_');
+    is_name && text.contains('_') && text.starts_with(|letter: char| letter.is_ascii_uppercase())
+}
+
+#[test]
+fn every_variable_that_a_program_reads_stands_in_the_reference() {
+    const ENVIRONMENT: &str = include_str!("../../../docs/reference/environment.md");
+    const READERS: [&str; 5] = [
+        "crates/activator/src/program.rs",
+        "crates/control-plane/src/config.rs",
+        "crates/control-plane/src/injector/config.rs",
+        "crates/queue-proxy/src/config.rs",
+        "crates/queue-proxy/src/config/reading.rs",
+    ];
+    let mut seen = 0;
+    for reader in READERS {
+        let text = std::fs::read_to_string(root().join(reader)).expect("it reads an environment");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for variable in code.split('"').skip(1).step_by(2).filter(|text| is_variable(text)) {
+            seen += 1;
+            let shown = format!("`{variable}`");
+            assert!(ENVIRONMENT.contains(&shown), "docs/reference/environment.md has no {shown} of {reader}");
+        }
+    }
+    assert!(seen > 60, "{seen} variables are hardly all");
+}
+
 #[test]
 fn anchors_are_those_of_the_web_pages() {
     let text = "# The API of `ebb up`\n\n## Signals\n```sh\n# no heading\n```\n## Signals\n#also none\n";
