@@ -155,7 +155,7 @@ fn pages_named(text: &str) -> impl Iterator<Item = &str> {
         let is_of_path = |letter: char| letter.is_ascii_alphanumeric() || "/-_.".contains(letter);
         let end = rest.find(|letter: char| !is_of_path(letter)).unwrap_or(rest.len());
         let path = rest[..end].trim_end_matches('.');
-        path.ends_with(".md").then_some(path)
+        path.strip_suffix(".md").map(|_| path)
     })
 }
 

@@ -12,6 +12,8 @@ use tempfile::TempDir;
 
 const INSTALL: &str = "docs/operate/install.md";
 const MANIFESTS: &str = "docs/operate/manifests.md";
+const START: &str = "docs/start/cluster.md";
+const GITOPS: &str = "docs/tasks/gitops.md";
 const SECURITY: &str = "docs/operate/security.md";
 
 /// The manifests of a person who knows nothing of ebb.
@@ -110,10 +112,12 @@ fn assert_adopted(objects: &[Value]) {
 
 #[test]
 fn the_patch_for_kustomize_makes_an_adopted_workload_of_any() {
-    let place = beside_deploy(&[("hello", &shown(&document(MANIFESTS), "# hello/kustomization.yaml"))]);
-    let folder = place.path().join("hello");
-    std::fs::write(folder.join("app.yaml"), APP).expect("it can be written");
-    assert_adopted(&rendered(&folder));
+    for page in [MANIFESTS, GITOPS] {
+        let place = beside_deploy(&[("hello", &shown(&document(page), "# hello/kustomization.yaml"))]);
+        let folder = place.path().join("hello");
+        std::fs::write(folder.join("app.yaml"), APP).expect("it can be written");
+        assert_adopted(&rendered(&folder));
+    }
 }
 
 #[test]
@@ -142,11 +146,13 @@ fn the_post_renderer_for_helm_does_the_same_to_what_it_is_given() {
 
 #[test]
 fn overlays_of_the_documents_leave_no_image_unnamed() {
-    let document = document(INSTALL);
-    let plain = shown(&document, "# ebb/kustomization.yaml");
-    let registry = shown(&document, "# registry/kustomization.yaml");
-    let place = beside_deploy(&[("ebb", &plain), ("registry", &registry)]);
-    for (name, secrets) in [("ebb", Value::Null), ("registry", json!([{"name": "registry"}]))] {
+    let install = document(INSTALL);
+    let plain = shown(&install, "# ebb/kustomization.yaml");
+    let registry = shown(&install, "# registry/kustomization.yaml");
+    let start = shown(&document(START), "# ebb/kustomization.yaml");
+    let place = beside_deploy(&[("ebb", &plain), ("start", &start), ("registry", &registry)]);
+    let named = json!([{"name": "registry"}]);
+    for (name, secrets) in [("ebb", Value::Null), ("start", Value::Null), ("registry", named)] {
         let objects = rendered(&place.path().join(name));
         let images: BTreeSet<&str> =
             containers(&objects).filter_map(|container| container["image"].as_str()).collect();
