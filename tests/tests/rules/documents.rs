@@ -217,12 +217,13 @@ fn the_first_page_is_short_and_leads_to_the_index() {
 #[test]
 fn every_event_has_a_row_in_the_reference() {
     const NOTICES: &str = include_str!("../../../crates/cluster/src/notice.rs");
+    const CODES: &str = include_str!("../../../crates/orchestration/src/orders.rs");
     const EVENTS: &str = include_str!("../../../docs/reference/events.md");
-    let constants = NOTICES.lines().filter(|line| line.contains("const "));
-    let words = constants.filter_map(|line| line.split_once(": &str = \"")?.1.strip_suffix("\";"));
+    let notices = NOTICES.lines().filter_map(|line| line.split_once(": &str = \"")?.1.strip_suffix("\";"));
+    let codes = CODES.lines().filter_map(|line| line.split_once(" => \"")?.1.strip_suffix("\","));
     let rows: Vec<&str> = EVENTS.lines().filter(|line| line.starts_with("| `")).collect();
     let mut seen = 0;
-    for word in words {
+    for word in notices.chain(codes) {
         seen += 1;
         let word = format!("`{word}`");
         assert!(rows.iter().any(|row| row.contains(&word)), "docs/reference/events.md has no row of {word}");

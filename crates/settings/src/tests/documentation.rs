@@ -54,6 +54,24 @@ fn documented<'p>(page: &'p str, title: &str) -> Vec<&'p str> {
 }
 
 #[test]
+fn the_reference_says_the_defaults_of_the_shipped_config_map() {
+    let sample: ConfigMap = serde_saphyr::from_str(SAMPLE).expect("valid YAML");
+    let example: BTreeMap<String, String> =
+        serde_saphyr::from_str(&sample.data["_example"]).expect("the example is valid YAML of strings");
+    let mut seen = 0;
+    for row in CONFIG_MAP.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [key, _meaning, _range, default, ..] = cells[..] else { panic!("a row has six cells: {row}") };
+        let key = key.trim_start_matches("| ").trim_matches('`');
+        // Where the default is no value, a word says what that means.
+        let value = default.strip_prefix('`').and_then(|text| text.strip_suffix('`')).unwrap_or_default();
+        assert_eq!(example.get(key).map(String::as_str), Some(value), "the default of {key}");
+        seen += 1;
+    }
+    assert!(seen > 50, "{seen} keys are hardly all");
+}
+
+#[test]
 fn the_reference_has_a_row_for_each_key_and_no_other() {
     let limits = pod_limit::ALL.iter().map(|key| key.name);
     let annotations: BTreeSet<&str> =
