@@ -1,5 +1,5 @@
-//! What the API says, as programs read it; `docs/api.md` says the same to people. A serialised type is a
-//! promise: fields are only ever added within a version, and readers ignore those they do not know.
+//! What the API says, as programs read it; `docs/reference/api.md` says the same to people. A serialised type
+//! is a promise: fields are only ever added within a version, and readers ignore those they do not know.
 //!
 //! | Request | Answer |
 //! |---|---|

@@ -156,7 +156,8 @@ pub(crate) enum CliCommand {
     /// Print the annotations that mean what another autoscaler's document says (HPA, KEDA, Knative), and what
     /// has no equivalent.
     Import(ImportOptions),
-    /// Print manifests of Kubernetes with the queue-proxies that their pods ask for (docs/kubernetes.md).
+    /// Print manifests of Kubernetes with the queue-proxies that their pods ask for
+    /// (docs/operate/workloads.md).
     Inject(InjectOptions),
     /// Simulate a load and show waits, pods and changes, with these settings or with others
     /// (docs/tasks/simulate.md).
@@ -437,11 +438,24 @@ pub(crate) enum Part {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_reference_has_a_row_for_each_command_and_no_other() {
+        let manual = include_str!("../../../docs/reference/commands.md");
+        let rows = manual.lines().filter_map(|line| line.strip_prefix("| `ebb ")?.split([' ', '`']).next());
+        let documented: BTreeSet<&str> = rows.collect();
+        let command = Cli::command();
+        let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let commands: BTreeSet<&str> = commands.map(clap::Command::get_name).collect();
+        assert_eq!(documented, commands, "docs/reference/commands.md is on the left");
     }
 
     fn read(arguments: &[&str]) -> Cli {

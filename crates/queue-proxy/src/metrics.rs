@@ -1,4 +1,4 @@
-//! What Prometheus sees of this queue-proxy; `docs/metrics.md` lists it.
+//! What Prometheus sees of this queue-proxy; `docs/reference/metrics.md` lists it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -217,19 +217,41 @@ impl QueueProxyMetrics {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_page_shows_every_metric_in_the_order_of_declaration() {
+    fn page() -> String {
         let metrics = QueueProxyMetrics::new(7);
         let memory = MemoryBudget::of_process(None);
-        let page = metrics.page(&Levels {
+        metrics.page(&Levels {
             in_flight: 1,
             waiting: 2,
             connections: 3,
             upgraded: 4,
             memory,
             state: PodState::Ready,
-        });
-        insta::assert_snapshot!(in_order(&page));
+        })
+    }
+
+    #[test]
+    fn the_page_shows_every_metric_in_the_order_of_declaration() {
+        insta::assert_snapshot!(in_order(&page()));
+    }
+
+    #[test]
+    fn the_reference_has_a_row_for_each_metric_and_no_other() {
+        let manual = include_str!("../../../docs/reference/metrics.md");
+        let text = page();
+        let metrics = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+        let rows: Vec<String> = metrics
+            .map(|(name, kind)| {
+                let total = if kind == "counter" { "_total" } else { "" };
+                format!("| `{name}{total}` | {kind} |")
+            })
+            .collect();
+        for row in &rows {
+            assert!(manual.contains(row), "docs/reference/metrics.md has no row {row}");
+        }
+        let is_known = |line: &str| rows.iter().any(|row| line.starts_with(row));
+        let others = manual.lines().filter(|line| line.starts_with("| `queue_proxy_") && !is_known(line));
+        assert_eq!(others.collect::<Vec<_>>(), [""; 0], "no metric has these rows");
     }
 
     /// Series of one family have no order of their own.

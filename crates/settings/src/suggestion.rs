@@ -34,7 +34,7 @@ pub(super) fn for_annotation(written: &str) -> String {
             "{written} applies to all revisions alike: remove it here and set it in ConfigMap {CONFIG_MAP_NAME}"
         ),
         Some((key, false)) => format!("did you mean {key}?"),
-        None => "remove it; docs/configuration.md lists those that exist".to_owned(),
+        None => "remove it; docs/reference/annotations.md lists those that exist".to_owned(),
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn for_config_map(written: &str) -> String {
     match nearest(suffix(written), config_map::ALL.iter().map(|key| key.name)) {
         Some(likely) if likely.is_same_words => format!("write {}", likely.name),
         Some(likely) => format!("did you mean {}?", likely.name),
-        None => "remove it; docs/configuration.md lists those that exist".to_owned(),
+        None => "remove it; docs/reference/config-autoscaler.md lists those that exist".to_owned(),
     }
 }
 

@@ -45,7 +45,7 @@ impl Build<'_> {
             .context("starting cargo")?;
         ensure!(
             status.success(),
-            "nothing was built for {triple}; it needs `rustup target add {triple}` and a C compiler for musl (here `apt-get install musl-tools`; docs/kubernetes-operating.md for other machines)"
+            "nothing was built for {triple}; it needs `rustup target add {triple}` and a C compiler for musl (here `apt-get install musl-tools`; docs/operate/install.md for other machines)"
         );
         let folder = if self.profile == "dev" { "debug" } else { self.profile };
         let copied = executables.iter().map(|name| {

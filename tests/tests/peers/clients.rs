@@ -10,8 +10,8 @@
 //! | `duplex` | read the answer to what it had sent before it sent more |
 //! | `cancel` | left an exchange in its middle; the app noticed, and others were served |
 //!
-//! What is not among a client's words it cannot do; docs/dataplane.md has the table. `$PEERS_MEGABYTES` says
-//! how large bodies are (100 if it does not).
+//! What is not among a client's words it cannot do; docs/design/data-plane.md has the table.
+//! `$PEERS_MEGABYTES` says how large bodies are (100 if it does not).
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -213,12 +213,15 @@ fn play_before_queue_proxy(protocol: Protocol, player: &Player) {
 
 #[test]
 fn the_documentation_says_what_each_client_shows() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/dataplane.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/design/data-plane.md");
     let docs = std::fs::read_to_string(file).expect("it is there");
     let ours = CLIENTS.iter().map(|client| (client.name, client.protocol, client.words));
     for (name, protocol, words) in curl::SHOWN.into_iter().chain(nghttp2::SHOWN).chain(ours) {
         let row = format!("| {name} | `{protocol}` | {} |", words.join(", "));
-        assert!(docs.lines().any(|line| line.starts_with(&row)), "docs/dataplane.md has no row {row}");
+        assert!(
+            docs.lines().any(|line| line.starts_with(&row)),
+            "docs/design/data-plane.md has no row {row}"
+        );
     }
 }
 
@@ -236,7 +239,7 @@ fn players() -> Vec<Player> {
 }
 
 /// All clients at the same time, each before an app of its own: an app hears a minute later that a client has
-/// closed its connection of HTTP/1.1 (docs/dataplane.md), and each client waits for that.
+/// closed its connection of HTTP/1.1 (docs/design/data-plane.md), and each client waits for that.
 fn play(players: &[Player], before_its_app: impl Fn(usize, &Player) + Sync) {
     std::thread::scope(|threads| {
         for (number, player) in players.iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the workspace").to_owned()
 }
 
@@ -102,7 +102,7 @@ fn seeds_of_failed_properties_are_kept() {
 }
 
 /// The files below these folders whose names end so.
-fn files_ending(folders: &[&str], ending: &str) -> Vec<PathBuf> {
+pub(crate) fn files_ending(folders: &[&str], ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
     while let Some(folder) = open.pop() {

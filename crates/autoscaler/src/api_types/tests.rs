@@ -5,7 +5,7 @@ use vocabulary::{PodName, PodState};
 
 use super::*;
 
-const DOCUMENTED: &str = include_str!("../../../../docs/api.md");
+const DOCUMENTED: &str = include_str!("../../../../docs/reference/api.md");
 
 pub(crate) fn summary() -> RevisionSummary {
     RevisionSummary {
@@ -259,7 +259,7 @@ fn every_field_is_documented() {
         fields(&value.unwrap(), &mut found);
     }
     let missing: Vec<_> = found.iter().filter(|name| !DOCUMENTED.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "docs/api.md lacks {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/api.md lacks {missing:?}");
 }
 
 #[test]

@@ -116,7 +116,7 @@ impl ClusterState {
             }
             let grace = drained.app_grace.as_secs();
             let text = format!(
-                "pod {name} had answered all its requests and was told to stop, and its app still runs after {grace} s, the grace period of the template. Let the app end on SIGTERM; such a pod stays for as long as the longest drain may take (docs/kubernetes-operating.md, \"Apps that ignore SIGTERM\")"
+                "pod {name} had answered all its requests and was told to stop, and its app still runs after {grace} s, the grace period of the template. Let the app end on SIGTERM; such a pod stays for as long as the longest drain may take (docs/operate/troubleshooting.md, \"Apps that ignore SIGTERM\")"
             );
             for about in [Subject::Pod(name), Subject::Revision(drained.revision)] {
                 self.note(&about, Notice::new(IGNORES_TERM, text.clone()), Tone::Warning, now);

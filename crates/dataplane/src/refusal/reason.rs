@@ -122,3 +122,20 @@ impl From<ExceededLimit> for RefusalReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_has_a_row_for_each_reason_with_its_statuses() {
+        let manual = include_str!("../../../../docs/reference/events.md");
+        for reason in RefusalReason::ALL {
+            let begin = format!("| `{reason}` | {}", reason.status().as_u16());
+            let row = manual.lines().find(|line| line.starts_with(&begin));
+            let row = row.unwrap_or_else(|| panic!("docs/reference/events.md has no row {begin}"));
+            assert!(row.contains(&format!("| {} |", reason.grpc_status())), "{row}");
+            assert_eq!(row.contains("`Retry-After: 1`"), reason.retry_after().is_some(), "{row}");
+        }
+    }
+}

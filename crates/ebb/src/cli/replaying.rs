@@ -81,7 +81,7 @@ fn setting(text: &str) -> Result<ChangedSetting, String> {
     }
     let near = did_you_mean(key, annotation_keys().map(short_name).chain(config_map_keys()));
     Err(format!(
-        "{} is neither an annotation nor a key of ConfigMap {CONFIG_MAP_NAME}; docs/configuration.md lists them{near}",
+        "{} is neither an annotation nor a key of ConfigMap {CONFIG_MAP_NAME}; docs/reference/annotations.md and docs/reference/config-autoscaler.md list them{near}",
         shown(key)
     ))
 }

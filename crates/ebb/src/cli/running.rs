@@ -27,7 +27,7 @@ pub(crate) struct RunOptions {
     /// A variable of the app's environment, besides those of `ebb up`, which without --join is this command.
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) env: Vec<(String, String)>,
-    /// An annotation of the template, such as ebb.dev/routing-dwell=5s (docs/configuration.md).
+    /// An annotation of the template, such as ebb.dev/routing-dwell=5s (docs/reference/annotations.md).
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     pub(crate) annotation: Vec<(String, String)>,
     /// Run it in the `ebb up` that runs, for as long as this command does.

@@ -367,7 +367,10 @@ fn annotation_named(key: &str) -> Result<&'static str, String> {
         ));
     }
     let near = did_you_mean(key, annotation_keys().map(short_name));
-    Err(format!("{} is no annotation; docs/configuration.md lists those that exist{near}", shown(key)))
+    Err(format!(
+        "{} is no annotation; docs/reference/annotations.md lists those that exist{near}",
+        shown(key)
+    ))
 }
 
 fn short_name(name: &'static str) -> &'static str {

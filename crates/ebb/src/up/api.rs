@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn the_first_page_says_what_is_where_as_the_documentation_does() {
         let page = include_str!("first_page.html");
-        let table = include_str!("../../../../docs/api.md").lines();
+        let table = include_str!("../../../../docs/reference/api.md").lines();
         let requests: Vec<&str> = table
             .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
             .map(|(first, _)| first)

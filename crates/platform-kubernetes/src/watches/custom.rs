@@ -345,6 +345,6 @@ fn refusal(kind: &WorkloadKind, error: &watcher::Error) -> Option<Notice> {
 
 fn forbidden(kind: &WorkloadKind, why: &str) -> String {
     format!(
-        "ebb may not look at {kind} or scale it: give it a ClusterRole with the label ebb.dev/aggregate-to-autoscaler: \"true\" (docs/kubernetes.md); {why}"
+        "ebb may not look at {kind} or scale it: give it a ClusterRole with the label ebb.dev/aggregate-to-autoscaler: \"true\" (docs/operate/workloads.md); {why}"
     )
 }

@@ -146,7 +146,7 @@ fn the_refusal_of_an_annotation_names_a_value_to_write() {
         ),
         (
             ("ebb.dev/zzz", "5"),
-            "annotation ebb.dev/zzz is not known; remove it; docs/configuration.md lists those that exist",
+            "annotation ebb.dev/zzz is not known; remove it; docs/reference/annotations.md lists those that exist",
         ),
     ];
     for (annotation, message) in table {

@@ -11,7 +11,11 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const OPERATING: &str = "docs/kubernetes-operating.md";
+const INSTALL: &str = "docs/operate/install.md";
+const MANIFESTS: &str = "docs/operate/manifests.md";
+const START: &str = "docs/start/cluster.md";
+const GITOPS: &str = "docs/tasks/gitops.md";
+const SECURITY: &str = "docs/operate/security.md";
 
 /// The manifests of a person who knows nothing of ebb.
 const APP: &str = "
@@ -109,15 +113,17 @@ fn assert_adopted(objects: &[Value]) {
 
 #[test]
 fn the_patch_for_kustomize_makes_an_adopted_workload_of_any() {
-    let place = beside_deploy(&[("hello", &shown(&document(OPERATING), "# hello/kustomization.yaml"))]);
-    let folder = place.path().join("hello");
-    std::fs::write(folder.join("app.yaml"), APP).expect("it can be written");
-    assert_adopted(&rendered(&folder));
+    for page in [MANIFESTS, GITOPS] {
+        let place = beside_deploy(&[("hello", &shown(&document(page), "# hello/kustomization.yaml"))]);
+        let folder = place.path().join("hello");
+        std::fs::write(folder.join("app.yaml"), APP).expect("it can be written");
+        assert_adopted(&rendered(&folder));
+    }
 }
 
 #[test]
 fn the_post_renderer_for_helm_does_the_same_to_what_it_is_given() {
-    let document = document(OPERATING);
+    let document = document(MANIFESTS);
     let place = beside_deploy(&[("hello", &shown(&document, "# hello/kustomization.yaml"))]);
     let script = place.path().join("hello/post-renderer");
     std::fs::write(&script, shown(&document, "#!/bin/sh")).expect("it can be written");
@@ -141,10 +147,13 @@ fn the_post_renderer_for_helm_does_the_same_to_what_it_is_given() {
 
 #[test]
 fn overlays_of_the_documents_leave_no_image_unnamed() {
-    let readme = shown(&document("README.md"), "# ebb/kustomization.yaml");
-    let registry = shown(&document(OPERATING), "# registry/kustomization.yaml");
-    let place = beside_deploy(&[("ebb", &readme), ("registry", &registry)]);
-    for (name, secrets) in [("ebb", Value::Null), ("registry", json!([{"name": "registry"}]))] {
+    let install = document(INSTALL);
+    let plain = shown(&install, "# ebb/kustomization.yaml");
+    let registry = shown(&install, "# registry/kustomization.yaml");
+    let start = shown(&document(START), "# ebb/kustomization.yaml");
+    let place = beside_deploy(&[("ebb", &plain), ("start", &start), ("registry", &registry)]);
+    let named = json!([{"name": "registry"}]);
+    for (name, secrets) in [("ebb", Value::Null), ("start", Value::Null), ("registry", named)] {
         let objects = rendered(&place.path().join(name));
         let images: BTreeSet<&str> =
             containers(&objects).filter_map(|container| container["image"].as_str()).collect();
@@ -174,7 +183,7 @@ fn each_component_can_be_added_alone_and_with_all_others() {
     let names: BTreeSet<String> =
         entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let documented = document("docs/kubernetes.md");
+    let documented = document(INSTALL);
     let bare = with_components(&[]);
     let mut added = 0;
     for name in &names {
@@ -285,7 +294,7 @@ fn the_component_guaranteed_gives_each_container_limits_that_are_its_requests() 
 
 #[test]
 fn every_right_stands_in_the_table_of_rights() {
-    let document = document(OPERATING);
+    let document = document(SECURITY);
     let table: Vec<&str> = document.lines().filter(|line| line.starts_with("| ")).collect();
     let texts = |list: &Value| -> Vec<String> {
         let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -1,4 +1,4 @@
-//! ebb is taken away as `docs/kubernetes.md` says: Services are given back first, then all of it goes.
+//! ebb is taken away as `docs/operate/install.md` says: Services are given back first, then all of it goes.
 
 use std::path::Path;
 

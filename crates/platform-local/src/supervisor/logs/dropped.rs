@@ -42,7 +42,7 @@ mod tests {
         dropped.of(&revision).inc();
         let line = "supervisor_dropped_log_lines_total{namespace=\"default\",revision=\"service/hello\"} 1";
         assert!(registry.encode().contains(line), "{}", registry.encode());
-        let manual = include_str!("../../../../../docs/metrics.md");
+        let manual = include_str!("../../../../../docs/reference/metrics.md");
         assert!(manual.contains("| `supervisor_dropped_log_lines_total` | counter |"));
         dropped.forget(&revision);
         assert!(!registry.encode().contains("hello"), "{}", registry.encode());
