@@ -13,6 +13,7 @@ mod executables;
 mod images;
 mod mutants;
 mod release;
+mod site;
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ use crate::chart::HelmChartOptions;
 use crate::executables::Build;
 use crate::mutants::MutantOptions;
 use crate::release::ReleaseStep;
+use crate::site::SiteOptions;
 
 /// Work on this workspace that cargo itself does not do.
 #[derive(Debug, Parser)]
@@ -33,6 +35,8 @@ enum Task {
     /// Do one step of a release. The workflow of releases runs all of them.
     #[command(subcommand)]
     Release(ReleaseStep),
+    /// Make a site of the pages in docs/, by mdBook.
+    Site(SiteOptions),
     /// Build static executables of ebb and ebb-queue-proxy, and a Debian package of ebb.
     Dist(Options),
     /// Build the images ebb and ebb-queue-proxy for a cluster, as archives that docker, podman, containerd
@@ -68,6 +72,7 @@ fn main() -> anyhow::Result<()> {
     match Task::parse() {
         Task::Chart(options) => chart::run(&options, &root),
         Task::Release(step) => release::run(&step, &root, &executables::target_directory(&root)),
+        Task::Site(options) => site::run(&options, &root, &executables::target_directory(&root)),
         Task::Dist(options) => give(&options, None, &root, dist),
         Task::Images(ImageOptions { options, target: triple }) => give(&options, triple, &root, images),
         Task::Mutants(options) => mutants::run(&options, &root, &executables::target_directory(&root)),

@@ -36,7 +36,7 @@ pub(super) fn write(options: &ProvenanceOptions, root: &Path) -> anyhow::Result<
     let sums = checksums::written(&options.folder)?;
     let source = SourceState {
         commit: git(root, &["rev-parse", "HEAD"])?,
-        is_modified: !git(root, &["status", "--porcelain"])?.is_empty(),
+        is_modified: !git(root, &["status", "--porcelain", "--untracked-files=no"])?.is_empty(),
     };
     let statement = statement(&sums, &source, &options.builder);
     let path = options.folder.join(PROVENANCE);
