@@ -62,7 +62,8 @@ fn files(root: &Path) -> anyhow::Result<Vec<HelmChartFile>> {
     Ok(files)
 }
 
-/// What Helm is told of the chart. Its version is that of the workspace, as are the tags of the images.
+/// The description of the chart for Helm. Its version is that of the workspace, as are the tags of the
+/// images.
 fn description() -> String {
     let (version, home) = (env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_REPOSITORY"));
     format!(
@@ -77,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// JSON is compared by what it says: the order of fields depends on what else is compiled.
+    /// JSON is compared as values: the order of fields depends on the features of other crates' dependencies.
     #[test]
     fn the_chart_is_made_of_the_manifests_as_they_are() {
         let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

@@ -1,6 +1,6 @@
-//! How do the pages become a site? mdBook makes it of a copy of `docs/`, with a list of all pages that is made
-//! here: a page is in the list by the folder that it lies in, so a new one cannot be forgotten. Pages without
-//! a heading are old paths that lead to new ones, and no part of the site.
+//! How do the pages become a site? mdBook makes it of a copy of `docs/`, with a list of all pages that is
+//! made here: a page is in the list by the folder that it lies in, so a new one cannot be forgotten. Pages
+//! without a heading are old paths that lead to new ones, and no part of the site.
 
 mod links;
 mod pages;

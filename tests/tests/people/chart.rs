@@ -1,4 +1,4 @@
-//! The chart says what the kustomization says: with its defaults, and with each value changed once.
+//! The chart has the objects of the kustomization: with its defaults, and with each value changed once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Output;
@@ -23,7 +23,7 @@ fn objects(text: &str) -> ObjectsByName {
     named.collect()
 }
 
-/// What Helm makes of the chart with these values.
+/// The output of Helm for the chart with these values.
 fn helm(values: &Value) -> Output {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("values.json");
@@ -39,7 +39,7 @@ fn rendered(values: &Value) -> ObjectsByName {
     objects(&String::from_utf8(output.stdout).expect("manifests are UTF-8"))
 }
 
-/// What kustomize makes of the manifests with these patches.
+/// The objects of the manifests with these patches, as kustomize makes them.
 fn kustomized(patches: &[Value], images: &[Value]) -> ObjectsByName {
     let place = tempfile::tempdir().expect("a temporary folder can be made");
     std::os::unix::fs::symlink(root().join("deploy"), place.path().join("deploy")).expect("a link");
@@ -132,16 +132,14 @@ fn each_value_has_a_change_here() {
 
 /// The paths of values; a map that people fill, and the resources, are one value.
 fn collect_paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(fields) if !fields.is_empty() && !path.ends_with("resources") => {
-            for (name, field) in fields {
-                let dot = if path.is_empty() { "" } else { "." };
-                collect_paths(field, &format!("{path}{dot}{name}"), found);
-            }
-        }
-        _ => {
-            found.insert(path.to_owned());
-        }
+    let fields = value.as_object().filter(|fields| !fields.is_empty() && !path.ends_with("resources"));
+    let Some(fields) = fields else {
+        found.insert(path.to_owned());
+        return;
+    };
+    for (name, field) in fields {
+        let dot = if path.is_empty() { "" } else { "." };
+        collect_paths(field, &format!("{path}{dot}{name}"), found);
     }
 }
 

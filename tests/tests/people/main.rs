@@ -1,5 +1,5 @@
-//! What people have of ebb besides its programs: the Helm chart beside the kustomization, the pages as a site,
-//! their links, and the workflows.
+//! The things that people have of ebb besides its programs: the Helm chart beside the kustomization, the
+//! pages as a site, their links, and the workflows.
 //!
 //! `cargo suite people`. It needs `tests/people/build`, which builds Helm, mdBook and actionlint, and
 //! `tests/cluster/build`, for its kubectl.

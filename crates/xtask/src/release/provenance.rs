@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::checksums::{self, FileSum, PROVENANCE};
 
-/// What the fields of the statement mean: the steps of a release, as a document describes them.
+/// The meaning of the statement's fields: the steps of a release, as a document describes them.
 const BUILD_TYPE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/CONTRIBUTING.md#releases");
 
 #[derive(Debug, Args)]
