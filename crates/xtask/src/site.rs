@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-/// The settings of mdBook.
+/// The settings with which mdBook runs.
 const BOOK: &str = concat!(
     "[book]\ntitle = \"ebb\"\nlanguage = \"en\"\nsrc = \"src\"\n\n[output.html]\ngit-repository-url = \"",
     env!("CARGO_PKG_REPOSITORY"),
