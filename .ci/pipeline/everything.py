@@ -59,6 +59,13 @@ def images(limit):
     return outcome
 
 
+def people(limit):
+    """The chart beside the kustomization, the pages as a site, and the workflows. A machine that keeps none of the tools builds them first."""
+    if code := run([ROOT / "tests/people/build"], ROOT, LOGS / "people-build.log", limit):
+        return Outcome(words=[f"tests/people/build ended with {code}"])
+    return suite("people")(limit)
+
+
 def one_node(limit):
     """The suites of a cluster with one node. Those that end parts of it run when nothing else does; the last takes ebb away."""
     def act(limit):
@@ -139,6 +146,7 @@ def stages() -> list[Stage]:
         Stage("peers", 480, peers),
         Stage("dist", 300, dist),
         Stage("images", 240, images),
+        Stage("people", 480, people),
         Stage("dashboard", 240, suite("dashboard", threads=2)),
         Stage("properties", 240, properties),
         Stage("lost-requests", 240, lost_requests),

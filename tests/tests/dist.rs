@@ -189,3 +189,39 @@ fn images_hold_static_executables_and_run_as_nobody() {
         }
     }
 }
+
+fn xtask(arguments: &[&str]) -> String {
+    said_by(executables::cargo().arg("xtask").args(arguments))
+}
+
+/// The steps of `.github/workflows/release.yml` behind the builds, on the files of this machine.
+#[test]
+fn files_of_a_release_have_checksums_and_a_statement_of_their_origin() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (built, given) = (folder.path().join("built"), folder.path().join("given"));
+    for task in ["dist", "images"] {
+        made_by(task, &built);
+    }
+    let (built, dist) = (built.to_str().expect("UTF-8"), given.to_str().expect("UTF-8"));
+    xtask(&["release", "tag", concat!("v", env!("CARGO_PKG_VERSION"))]);
+    xtask(&["release", "files", "--from", built, "--to", dist]);
+    xtask(&["release", "sums", dist]);
+    xtask(&["release", "provenance", dist]);
+    // By the program with which people check them.
+    let checked = said("bash", &["-c", &format!("cd {dist} && sha256sum --strict -c SHA256SUMS")]);
+    assert_eq!(checked.matches(": OK\n").count(), 5, "{checked}");
+    let statement = std::fs::read_to_string(given.join("provenance.json")).expect("it was written");
+    let statement: serde_json::Value = serde_json::from_str(&statement).expect("JSON");
+    assert_eq!(statement["subject"].as_array().map(Vec::len), Some(5), "{statement}");
+    let source = &statement["predicate"]["buildDefinition"]["resolvedDependencies"][0];
+    let commit = said("git", &["rev-parse", "HEAD"]);
+    assert_eq!(source["digest"]["gitCommit"], commit.trim());
+    // What is pushed are archives of these names, for both architectures.
+    let commands = xtask(&["release", "push", dist, "--registry", "r.example/ebb", "--print"]);
+    let architecture = said("dpkg", &["--print-architecture"]);
+    let archives = commands.split_whitespace().filter_map(|word| word.strip_prefix("docker-archive:"));
+    let (own, others): (Vec<&str>, Vec<&str>) =
+        archives.partition(|archive| archive.contains(architecture.trim()));
+    assert!(own.len() == 2 && others.len() == 2, "{commands}");
+    assert!(own.iter().all(|archive| Path::new(archive).is_file()), "{own:?}");
+}

@@ -99,7 +99,8 @@ fn layer_of(image: &Image<'_>, folder: &Path) -> anyhow::Result<Vec<u8>> {
     layer.finish()
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Bytes as digits in lower case, two for each.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {
         // A string takes whatever is written to it.

@@ -7,26 +7,39 @@
 //! package is an `ar` of two `tar`s, an image a `tar` of a `tar`.
 
 mod archive;
+mod chart;
 mod contents;
 mod debian;
 mod executables;
 mod images;
 mod manifests;
 mod mutants;
+mod release;
+mod site;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Parser};
 
+use crate::chart::HelmChartOptions;
 use crate::executables::Build;
 use crate::manifests::ManifestFileOptions;
 use crate::mutants::MutantOptions;
+use crate::release::ReleaseStep;
+use crate::site::SiteOptions;
 
 /// Work on this workspace that cargo itself does not do.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
 enum Task {
+    /// Make the Helm chart in deploy/helm/ebb of the manifests in deploy/base.
+    Chart(HelmChartOptions),
+    /// Do one step of a release. The workflow of releases runs all of them.
+    #[command(subcommand)]
+    Release(ReleaseStep),
+    /// Make a site of the pages in docs/, by mdBook.
+    Site(SiteOptions),
     /// Build static executables of ebb and ebb-queue-proxy, and a Debian package of ebb.
     Dist(Options),
     /// Build the images ebb and ebb-queue-proxy for a cluster, as archives that docker, podman, containerd
@@ -62,6 +75,9 @@ struct ImageOptions {
 fn main() -> anyhow::Result<()> {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     match Task::parse() {
+        Task::Chart(options) => chart::run(&options, &root),
+        Task::Release(step) => release::run(&step, &root, &executables::target_directory(&root)),
+        Task::Site(options) => site::run(&options, &root, &executables::target_directory(&root)),
         Task::Dist(options) => give(&options, None, &root, dist),
         Task::Images(ImageOptions { options, target: triple }) => give(&options, triple, &root, images),
         Task::Manifests(options) => manifests::run(&options, &root, &executables::target_directory(&root)),
