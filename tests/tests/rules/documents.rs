@@ -70,12 +70,12 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn links(line: &str) -> Vec<(String, String)> {
     let plain: String = line.split('`').step_by(2).collect();
     let middles = plain.match_indices("](");
-    let link = |(at, middle): (usize, &str)| {
+    let words_and_target = |(at, middle): (usize, &str)| {
         let target = plain[at + middle.len()..].split(')').next()?;
         let words = plain[..at].rsplit('[').next()?;
         Some((words.to_owned(), target.to_owned()))
     };
-    middles.filter_map(link).collect()
+    middles.filter_map(words_and_target).collect()
 }
 
 /// The anchor of a heading, as GitHub and mdBook make it.

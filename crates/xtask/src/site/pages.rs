@@ -38,7 +38,9 @@ pub(super) fn of_folder(docs: &Path) -> anyhow::Result<Vec<SitePage>> {
         let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
         let mut names = names.collect::<std::io::Result<Vec<String>>>()?;
         names.sort();
-        for name in names.iter().filter(|name| name.ends_with(".md")) {
+        for name in
+            names.iter().filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "md"))
+        {
             let file = path.join(name);
             let text =
                 std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
