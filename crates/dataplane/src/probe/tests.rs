@@ -132,8 +132,13 @@ async fn a_forwarded_port_must_keep_a_connection_open() {
         assert!(closed.to_string().contains("nothing listens in the container"), "{closed}");
         assert_eq!(probe.ask(Clock::start()).await, Ok(()));
         drop(closing.await.expect("two connections"));
+        // Bound, so that no other test listens there.
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let unheard = socket.local_addr().expect("bound").port();
+        let probe = Probe { check: Check::ForwardedTcp { port: unheard }, ..Probe::none() };
         let refused = probe.ask(Clock::start()).await.expect_err("no forwarder listens");
-        assert_eq!(refused.to_string(), format!("port {port}: connection refused"));
+        assert_eq!(refused.to_string(), format!("port {unheard}: connection refused"));
     };
     LocalSet::new().run_until(asking).await;
 }
