@@ -39,7 +39,7 @@ pub(crate) const IMAGES: [Image<'static>; 2] = [
         entry_point: &[],
         executables: &["ebb-autoscaler"],
         links: &["ebb-activator", "ebb-injector"],
-        bytes_max: 20_000_000,
+        bytes_max: 24_000_000,
     },
     Image {
         name: "ebb-queue-proxy",
