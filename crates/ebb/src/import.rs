@@ -10,15 +10,14 @@ mod result;
 mod scaled_object;
 mod tree;
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
 use platform_local::{NotYaml, TextPlace, Trouble};
 use settings::hpa::reading::{self, DocumentNode};
 
 use crate::cli::{ImportOptions, ImportTarget};
+use crate::input_files::{files_of, read_text};
 use crate::output;
 use result::{ImportResult, document_annotations, messages};
 use tree::text_at;
@@ -77,24 +76,6 @@ fn apply_command(options: &ImportOptions) -> String {
     format!("ebb import{files} --to kubernetes{gateway} | kubectl apply -f -")
 }
 
-/// The files, and those in directories.
-fn files_of(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in named {
-        if path.is_dir() {
-            let found = platform_local::manifests_in(path);
-            let found = found.with_context(|| format!("reading {}", path.display()))?;
-            if found.is_empty() {
-                bail!("{} holds no manifest (*.yaml, *.yml, *.json)", path.display());
-            }
-            files.extend(found);
-        } else {
-            files.push(path.clone());
-        }
-    }
-    Ok(files)
-}
-
 fn trouble(file: &Path, place: Option<TextPlace>, message: String) -> Trouble {
     Trouble { file: file.to_owned(), place, message }
 }
@@ -102,19 +83,6 @@ fn trouble(file: &Path, place: Option<TextPlace>, message: String) -> Trouble {
 /// The field that a problem begins with: `spec.maxReplicas is 0` is about `spec.maxReplicas`.
 fn path_in(problem: &str) -> &str {
     problem.split([' ', ':']).next().unwrap_or_default()
-}
-
-/// The text of a file, or of standard input.
-pub(crate) fn read_text(file: &Path) -> anyhow::Result<String> {
-    if file == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().lock().read_to_string(&mut text)?;
-        return Ok(text);
-    }
-    if file.is_dir() {
-        bail!("is a directory; name its files");
-    }
-    Ok(platform_local::text_of(std::fs::read(file)?)?)
 }
 
 fn import(document: &DocumentNode) -> Result<ImportResult, Vec<String>> {

@@ -12,7 +12,7 @@ use settings::ClusterConfig;
 use vocabulary::INJECT_LABEL;
 
 use crate::cli::InjectOptions;
-use crate::import::read_text;
+use crate::input_files::{read_text, title_of, yaml_documents};
 use crate::{lint, output};
 
 /// Prints every document of the files. Exit code 2 if something cannot be read or injected; then nothing of
@@ -81,9 +81,7 @@ fn config_maps(files: &[PathBuf]) -> anyhow::Result<Result<LoadedManifest, ExitC
 
 /// All documents of a file, and what is worth a look.
 fn inject_all(text: &str, settings: &InjectorSettings) -> Result<(String, Vec<String>), Vec<String>> {
-    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
-        .map_err(|error| vec![format!("it is not YAML: {error}")])?;
+    let documents = yaml_documents(text).map_err(|problem| vec![problem])?;
     let (mut all, mut warnings, mut problems) = (String::new(), Vec::new(), Vec::new());
     for mut document in documents.into_iter().filter(|document| !document.is_null()) {
         let title = title_of(&document);
@@ -131,11 +129,6 @@ fn is_injected_without_scaling(document: &Value) -> bool {
         Some(_) | None => return false,
     };
     template["metadata"]["labels"][INJECT_LABEL] == "true"
-}
-
-fn title_of(document: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    format!("{} {}", text(&document["kind"]), text(&document["metadata"]["name"]))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod forecast;
 mod get;
 mod import;
 mod inject;
+mod input_files;
 mod install;
 mod ledger;
 mod lint;

@@ -1,17 +1,17 @@
 //! `kubectl ebb lint`: says of manifests of a cluster what the webhook of the injector would say when they
 //! are applied, without a cluster. It is the webhook's own review.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use injector::{ConfigMapCheck, InjectorSettings, ReviewQuestion, answer};
 use runtime::{OBSERVABILITY_CONFIG_MAP, Observability};
 use serde_json::{Value, json};
 use settings::{CONFIG_MAP_NAME, ClusterConfig};
 use vocabulary::{Findings, INJECT_LABEL};
 
-use crate::import::read_text;
+use crate::input_files::{files_of, read_text, title_of, yaml_documents};
 use crate::output;
 
 /// The kinds of workloads whose annotations and pods are reviewed.
@@ -57,24 +57,6 @@ fn verdict(reviewed: usize) -> String {
     }
 }
 
-/// The files, and those in directories.
-fn files_of(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in named {
-        if Path::is_dir(path) {
-            let found = platform_local::manifests_in(path);
-            let found = found.with_context(|| format!("reading {}", path.display()))?;
-            if found.is_empty() {
-                bail!("{} holds no manifest (*.yaml, *.yml, *.json)", path.display());
-            }
-            files.extend(found);
-        } else {
-            files.push(path.clone());
-        }
-    }
-    Ok(files)
-}
-
 /// What was found in one file.
 #[derive(Debug, Default)]
 struct ReviewedFile {
@@ -84,14 +66,12 @@ struct ReviewedFile {
 }
 
 fn findings_of(text: &str) -> Result<ReviewedFile, String> {
-    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
-        .map_err(|error| format!("it is not YAML: {error}"))?;
+    let documents = yaml_documents(text)?;
     let mut file = ReviewedFile::default();
     for object in documents.iter().flat_map(items).filter(|object| is_reviewed(object)) {
         file.reviewed += 1;
         let Findings { problems, warnings } = review(object)?;
-        let title = format!("{} {}", word(&object["kind"]), word(&object["metadata"]["name"]));
+        let title = title_of(object);
         let titled = |line: String| format!("{title}: {line}");
         file.findings.problems.extend(problems.into_iter().map(titled));
         file.findings.warnings.extend(warnings.into_iter().map(titled));
@@ -132,12 +112,9 @@ fn review(object: &Value) -> Result<Findings<String>, String> {
     let reviewed = reviewed.ok_or_else(|| "it cannot be reviewed".to_owned())?;
     let response = &reviewed.review["response"];
     let problems = response["status"]["message"].as_str().map(str::to_owned);
-    let warnings = response["warnings"].as_array().into_iter().flatten().map(word);
+    let warnings = response["warnings"].as_array().into_iter().flatten();
+    let warnings = warnings.filter_map(Value::as_str).map(str::to_owned);
     Ok(Findings { problems: problems.into_iter().collect(), warnings: warnings.collect() })
-}
-
-fn word(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
