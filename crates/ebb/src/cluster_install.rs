@@ -18,6 +18,7 @@ use crate::cli::{ClusterInstallOptions, EBBS_SYSTEM};
 use crate::cluster::Cluster;
 use crate::output;
 use manifests::{InstalledObject, ObjectScope};
+pub(crate) use manifests::{QUEUE_PROXY_IMAGE, VERSION_LABEL};
 
 /// Under this name the API server notes the fields of these objects.
 const FIELD_MANAGER: &str = "ebb-install";

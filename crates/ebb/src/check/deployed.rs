@@ -5,14 +5,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Container;
 
 use super::findings::CheckFinding;
+use crate::cluster_install::{QUEUE_PROXY_IMAGE, VERSION_LABEL};
 
-/// The label by which the manifests of each version tell it.
-const VERSION_LABEL: &str = "app.kubernetes.io/version";
 /// The version of this executable, and of the manifests that it was built with.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The program that gives pods their queue-proxy, and the variable that names its image.
+/// The program that gives pods their queue-proxy.
 const INJECTOR: &str = "injector";
-const QUEUE_PROXY_IMAGE: &str = "QUEUE_PROXY_IMAGE";
 
 /// The findings about one Deployment as it was applied.
 pub(super) fn check(program: &str, deployment: &Deployment) -> Vec<CheckFinding> {

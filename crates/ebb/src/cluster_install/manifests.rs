@@ -44,10 +44,10 @@ const KINDS: [ObjectKind; 14] = [
     ObjectKind { kind: "Service", resource: "services", scope: ObjectScope::System },
     ObjectKind { kind: "Deployment", resource: "deployments", scope: ObjectScope::System },
 ];
-/// The label that tells the version of the manifests.
-const VERSION_LABEL: &str = "app.kubernetes.io/version";
+/// The label by which each object tells the version of the manifests that it was applied from.
+pub(crate) const VERSION_LABEL: &str = "app.kubernetes.io/version";
 /// The variable of the injector that names the image of the queue-proxy.
-const QUEUE_PROXY_IMAGE: &str = "QUEUE_PROXY_IMAGE";
+pub(crate) const QUEUE_PROXY_IMAGE: &str = "QUEUE_PROXY_IMAGE";
 
 /// A kind of object, as the API server has it.
 #[derive(Clone, Copy, Debug)]
