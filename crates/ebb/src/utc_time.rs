@@ -1,8 +1,14 @@
 //! Times of UTC, as people write them and as files have them.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use runtime::wall_time;
 use time::{Date, Month, OffsetDateTime};
+
+/// The time since the beginning of 1970 by this machine's clock; zero where the clock shows an earlier time.
+pub(crate) fn now() -> Duration {
+    wall_time().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
 
 /// The time since the beginning of 1970 of a date with its time, such as `2026-11-27T12:03:20Z`; `None` for
 /// other texts. Seconds and the `Z` may be left out.

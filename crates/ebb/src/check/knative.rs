@@ -9,7 +9,6 @@ mod programs;
 mod versions;
 
 use std::collections::BTreeMap;
-use std::time::UNIX_EPOCH;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -23,6 +22,7 @@ use super::findings::{CheckFinding, CheckFindings};
 use super::own_rights;
 use super::permissions::{self, ProgramManifest};
 use crate::cluster::Cluster;
+use crate::utc_time;
 
 /// The keys of a ConfigMap with their values; none where there is no such ConfigMap.
 type ConfigMapRead = Result<BTreeMap<String, String>, kube::Error>;
@@ -139,10 +139,7 @@ async fn lease_holders(cluster: &Cluster, election: &ConfigMapRead) -> CheckFind
     };
     match election {
         Err(error) => CheckFinding::unknown(leases::EACH_IS_HELD.to_owned(), error.to_string()),
-        Ok(data) => {
-            let now = runtime::wall_time().duration_since(UNIX_EPOCH).unwrap_or_default();
-            leases::of_holders(data, &found, now)
-        }
+        Ok(data) => leases::of_holders(data, &found, utc_time::now()),
     }
 }
 

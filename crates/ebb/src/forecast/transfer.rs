@@ -1,16 +1,14 @@
 //! `ebb forecast --import` and `--export`: the past of a revision from a file, and to one.
 
-use std::time::{Duration, UNIX_EPOCH};
-
 use anyhow::{Context, bail};
 use autoscaler::api_types::{API_VERSION, DemandImportView, DemandView};
-use runtime::wall_time;
 use vocabulary::RevisionName;
 
 use super::past_file::{FileNotes, file_of};
 use crate::autoscaler_api::AutoscalerApi;
 use crate::cli::PastFileOptions;
 use crate::simulate::load_files;
+use crate::utc_time;
 
 /// The word of the API for a demand of processors.
 pub(super) const CPU: &str = "cpu";
@@ -26,7 +24,7 @@ pub(super) async fn export(
     if past.minutes.is_empty() {
         bail!("no demand of {name} is remembered; ebb.dev/prediction: observe (or auto) begins to");
     }
-    Ok(file_of(&past, options.service_time, since_epoch()))
+    Ok(file_of(&past, options.service_time, utc_time::now()))
 }
 
 /// Has an autoscaler take in the past that stands in a file; returns how many measured minutes these were.
@@ -59,7 +57,7 @@ fn read(file: &str, options: &PastFileOptions, known: DemandView) -> Result<Dema
     if past.minutes.is_empty() {
         return Err(told("it tells of no whole minute".to_owned()));
     }
-    let ago = since_epoch().checked_sub(past.begins);
+    let ago = utc_time::now().checked_sub(past.begins);
     let ago = ago.ok_or_else(|| told("it begins in the future; write --begins".to_owned()))?;
     let first_ms_ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
     let (version, owner, minutes) = (API_VERSION, None, past.minutes);
@@ -79,11 +77,6 @@ fn counted_by_requests(past: &DemandView) -> anyhow::Result<()> {
 
 fn page_of(name: &RevisionName) -> String {
     format!("/v1/revisions/{name}/demand")
-}
-
-/// The time since 1970 by this machine's clock; zero where the clock shows an earlier time.
-fn since_epoch() -> Duration {
-    wall_time().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]
