@@ -14,8 +14,9 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::Args;
+
+use crate::output_file;
 
 /// Where the chart lies, below the root of the workspace.
 const CHART: &str = "deploy/helm/ebb";
@@ -39,10 +40,7 @@ pub(crate) fn run(options: &HelmChartOptions, root: &Path) -> anyhow::Result<()>
     let folder = options.output.clone().unwrap_or_else(|| root.join(CHART));
     for file in files(root)? {
         let path = folder.join(&file.path);
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
-        }
-        std::fs::write(&path, file.text).with_context(|| format!("writing {}", path.display()))?;
+        output_file::write(&path, file.text)?;
         println!("{}", path.display());
     }
     Ok(())

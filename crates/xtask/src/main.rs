@@ -14,6 +14,7 @@ mod executables;
 mod images;
 mod manifests;
 mod mutants;
+mod output_file;
 mod release;
 mod site;
 

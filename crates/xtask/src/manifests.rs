@@ -8,6 +8,8 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use clap::Args;
 
+use crate::output_file;
+
 /// By this name the executable is the plugin of `kubectl`.
 const PLUGIN: &str = "kubectl-ebb";
 
@@ -37,10 +39,7 @@ pub(crate) fn run(options: &ManifestFileOptions, root: &Path, target: &Path) -> 
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`kubectl ebb install --print` failed: {said}");
     let file = options.output.clone().unwrap_or_else(|| target.join("packages/ebb.yaml"));
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    }
-    std::fs::write(&file, output.stdout).with_context(|| format!("writing {}", file.display()))?;
+    output_file::write(&file, output.stdout)?;
     println!("{}", file.display());
     Ok(())
 }

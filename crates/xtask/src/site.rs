@@ -11,6 +11,8 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use clap::Args;
 
+use crate::output_file::write;
+
 /// The settings with which mdBook runs.
 const BOOK: &str = concat!(
     "[book]\ntitle = \"ebb\"\nlanguage = \"en\"\nsrc = \"src\"\n\n[output.html]\ngit-repository-url = \"",
@@ -48,17 +50,10 @@ pub(crate) fn run(options: &SiteOptions, root: &Path, target: &Path) -> anyhow::
 fn write_sources(pages: &[pages::SitePage], folder: &Path) -> anyhow::Result<()> {
     write(&folder.join("book.toml"), BOOK)?;
     let source = folder.join("src");
-    write(&source.join("SUMMARY.md"), &pages::summary(pages))?;
+    write(&source.join("SUMMARY.md"), pages::summary(pages))?;
     for page in pages {
         let text = links::for_site(&page.path, &page.text, env!("CARGO_PKG_REPOSITORY"));
-        write(&source.join(&page.path), &text)?;
+        write(&source.join(&page.path), text)?;
     }
     Ok(())
-}
-
-fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    }
-    std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))
 }
