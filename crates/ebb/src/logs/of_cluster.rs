@@ -3,7 +3,7 @@
 
 use anyhow::Context as _;
 use autoscaler::api_types::RevisionDetail;
-use futures_util::future::join_all;
+use futures_util::future::try_join_all;
 use futures_util::{AsyncBufReadExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -49,8 +49,9 @@ pub(super) async fn show(
         return Ok(());
     }
     if options.follow {
-        let all = sources.iter().map(|source| lines_of(&api, source, options, take));
-        return join_all(all).await.into_iter().collect();
+        // A line that cannot be shown ends all: the next line of another container may be long in coming.
+        try_join_all(sources.iter().map(|source| lines_of(&api, source, options, take))).await?;
+        return Ok(());
     }
     for source in &sources {
         lines_of(&api, source, options, take).await?;
@@ -71,7 +72,9 @@ fn sources_of(pod: &Pod) -> Vec<ContainerSource> {
     names.iter().map(source).collect()
 }
 
-/// A container that has printed nothing yet, or has not run before, is told and hides no other one's lines.
+/// Shows the lines of one container. Where the API server has none, because the container has not started or
+/// has no former run, a warning says so, and the lines of other containers are shown; so it is where the
+/// connection breaks while lines are followed.
 async fn lines_of(
     api: &Api<Pod>,
     source: &ContainerSource,
@@ -88,7 +91,13 @@ async fn lines_of(
     };
     let mut lines = std::pin::pin!(stream.lines());
     while let Some(line) = lines.next().await {
-        let line = line.with_context(|| format!("the lines of {} end early", source.pod))?;
+        let line = match line {
+            Err(error) if options.follow => {
+                output::print_warning(&format!("the lines of {} end early: {error}", source.pod));
+                return Ok(());
+            }
+            line => line.with_context(|| format!("the lines of {} end early", source.pod))?,
+        };
         take(&as_json(source, &line))?;
     }
     Ok(())
