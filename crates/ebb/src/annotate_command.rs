@@ -1,5 +1,5 @@
 //! The line by which a person gives a workload of a cluster the annotations that a command has printed: one
-//! line for a shell, whatever the values hold.
+//! line for a shell, whatever the workload and the annotations hold.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,10 @@ pub(crate) fn annotate_command(workload: Option<&str>, annotations: &[(String, S
         Some(name) => format!("deployment/{name}"),
         None => UNKNOWN.to_owned(),
     };
-    let mut command = format!("kubectl annotate --overwrite {workload}");
+    let mut command = format!("kubectl annotate --overwrite {}", quoted(&workload));
     for (key, value) in annotations {
         // A String takes whatever is written to it.
-        let _ = write!(command, " {key}={}", quoted(value));
+        let _ = write!(command, " {}={}", quoted(key), quoted(value));
     }
     command
 }
@@ -68,6 +68,7 @@ mod tests {
             (Some("web"), "deployment/web"),
             (Some("statefulset/web"), "statefulset/web"),
             (None, "deployment/NAME"),
+            (Some("deployment/a$(b)"), "'deployment/a$(b)'"),
         ] {
             let expected = format!("kubectl annotate --overwrite {named} a.b/c=1 d='2 3'");
             assert_eq!(annotate_command(workload, &annotations), expected);
