@@ -1,10 +1,13 @@
 //! What is given to people who build nothing. `cargo xtask dist`: static executables, which run on any Linux
 //! of their architecture, and a Debian package of `ebb` with its manual pages, completions and units. `cargo
-//! xtask images`: what a cluster pulls. `cargo xtask manifests`: what a cluster is told. And, for people who
-//! build: `cargo xtask mutants`.
+//! xtask images`: what a cluster pulls. `cargo xtask manifests`: what a cluster is told. `cargo xtask
+//! release`: these files under names that tell the version, with checksums. `cargo xtask site`: the pages of
+//! `docs/`. And, for people who build: `cargo xtask chart`, which makes the Helm chart of the manifests, and
+//! `cargo xtask mutants`.
 //!
 //! It needs cargo, the target for musl and a C compiler for that, and no tool of Debian's or Docker's: a
-//! package is an `ar` of two `tar`s, an image a `tar` of a `tar`.
+//! package is an `ar` of two `tar`s, an image a `tar` of a `tar`. `site` and `release push` start further
+//! programs, which their help names.
 
 mod archive;
 mod chart;
