@@ -23,7 +23,7 @@ struct Column {
     cell: fn(&RevisionSummary) -> String,
 }
 
-/// On a cluster a Service has no URL of ebb's, so it is shown for this machine alone.
+/// On a cluster a Service has no URL of ebb's, so this column is shown for this machine alone.
 const URL: &str = "URL";
 /// In a terminal it is shown where at least one revision has metrics of class hpa.
 const METRICS: &str = "METRICS";
@@ -115,25 +115,23 @@ impl ColumnChoice {
         let offered = if is_same {
             std::mem::take(&mut self.shown)
         } else {
-            let is_offered = |column: &Column| match column.heading {
-                URL => self.place == RevisionPlace::Machine,
-                _ => is_offered(column, revisions, width),
-            };
-            (0..COLUMNS.len()).filter(|&index| is_offered(&COLUMNS[index])).collect()
+            (0..COLUMNS.len()).filter(|&index| self.is_offered(&COLUMNS[index], revisions, width)).collect()
         };
         self.shown = choose(offered, &widths(cells), width);
         (self.width, self.is_settled) = (width, is_same || !revisions.is_empty());
         &self.shown
     }
-}
 
-/// Where lines may be of any length, a program may read them, and each column has its place for good.
-fn is_offered(column: &Column, revisions: &[RevisionSummary], width: usize) -> bool {
-    match column.heading {
-        _ if width == usize::MAX => true,
-        METRICS => revisions.iter().any(|now| now.metrics.is_some()),
-        OWNER => has_several_owners(revisions),
-        _ => true,
+    /// Where lines may be of any length, a program may read them, and each column of the place is there for
+    /// good.
+    fn is_offered(&self, column: &Column, revisions: &[RevisionSummary], width: usize) -> bool {
+        match column.heading {
+            URL => self.place == RevisionPlace::Machine,
+            _ if width == usize::MAX => true,
+            METRICS => revisions.iter().any(|now| now.metrics.is_some()),
+            OWNER => has_several_owners(revisions),
+            _ => true,
+        }
     }
 }
 
