@@ -64,7 +64,9 @@ async fn service_finding(cluster: &Cluster, list: &RevisionList, name: &ServiceN
             let has_selector = service.is_some_and(|service| !selector(&service).is_empty());
             served(name, &problems(list, name), ServiceState { writers, has_selector })
         }
-        (Err(error), _) | (_, Err(error)) => CheckFinding::unknown(served_well(name), format!("{error:#}")),
+        (Err(error), _) | (_, Err(error)) => {
+            CheckFinding::unknown(checked_sentence(name), format!("{error:#}"))
+        }
     }
 }
 
@@ -75,12 +77,13 @@ struct ServiceState {
     has_selector: bool,
 }
 
-fn served_well(name: &ServiceName) -> String {
+/// The sentence that is true of a Service in order.
+fn checked_sentence(name: &ServiceName) -> String {
     format!("{name} is served through ebb")
 }
 
 fn served(name: &ServiceName, against: &[String], state: ServiceState) -> CheckFinding {
-    let what = served_well(name);
+    let what = checked_sentence(name);
     let ServiceName { namespace, name: service } = name;
     let is_ours_alone = state.writers == SliceWriters::OURS_ALONE;
     match (is_ours_alone, against.is_empty()) {

@@ -63,7 +63,7 @@ impl CheckFindings {
     }
 
     /// Adds a finding that follows from a wrong one of this report: one that is well stands there as ever,
-    /// any other one is counted alone.
+    /// any other one is only counted.
     pub(crate) fn fold(&mut self, finding: CheckFinding) {
         if finding.verdict == FindingVerdict::Well {
             self.add(finding);

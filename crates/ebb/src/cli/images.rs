@@ -18,8 +18,8 @@ pub(crate) struct ImageArguments {
 }
 
 impl ImageArguments {
-    /// What it means on this machine.
-    pub(super) fn options(self) -> ImageSettings {
+    /// The settings with the engine that this machine has, where none is named.
+    pub(super) fn settings(self) -> ImageSettings {
         let support = self.images.unwrap_or_else(ImageSupport::found);
         ImageSettings { support, network: self.images_network }
     }

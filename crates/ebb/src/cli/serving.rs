@@ -54,7 +54,7 @@ impl ReadingOptions {
         let foreign = if self.ignore_foreign { ForeignKinds::Skipped } else { ForeignKinds::Refused };
         let source =
             ManifestSource::new(files.to_vec(), &self.domain, foreign).context("reading standard input")?;
-        Ok(source.with_images(self.images.options()))
+        Ok(source.with_images(self.images.settings()))
     }
 }
 

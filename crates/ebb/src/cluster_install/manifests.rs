@@ -98,10 +98,11 @@ pub(super) fn objects(images: &EbbImages) -> Vec<InstalledObject> {
         serde_saphyr::from_multiple(manifest).expect("what this executable was built with is YAML")
     };
     let documents = MANIFESTS.iter().flat_map(read).filter(|document| !document.is_null());
-    documents.map(|document| with_images(document, images)).collect()
+    documents.map(|document| installed(document, images)).collect()
 }
 
-fn with_images(mut value: Value, images: &EbbImages) -> InstalledObject {
+/// The object of a manifest as it is applied: with its namespace, the version and the images.
+fn installed(mut value: Value, images: &EbbImages) -> InstalledObject {
     let found = KINDS.iter().find(|known| value["kind"] == known.kind);
     let kind =
         *found.expect("each kind of the manifests that this executable was built with is in the table");

@@ -20,7 +20,7 @@ pub(super) async fn export(
     options: &PastFileOptions,
 ) -> anyhow::Result<String> {
     let past: DemandView = api.get(&page_of(name)).await?;
-    counted_by_requests(&past)?;
+    check_metric(&past)?;
     if past.minutes.is_empty() {
         bail!("no demand of {name} is remembered; ebb.dev/prediction: observe (or auto) begins to");
     }
@@ -35,7 +35,7 @@ pub(super) async fn import(
     file: &str,
 ) -> anyhow::Result<u64> {
     let known: DemandView = api.get(&page_of(name)).await?;
-    counted_by_requests(&known)?;
+    check_metric(&known)?;
     let owner = known.owner.clone();
     let told = read(file, options, known).map_err(anyhow::Error::msg)?;
     let body = serde_json::to_vec(&told).context("writing the minutes as JSON")?;
@@ -47,7 +47,7 @@ pub(super) async fn import(
 fn read(file: &str, options: &PastFileOptions, known: DemandView) -> Result<DemandView, String> {
     let told = |problem: String| format!("{file}: {problem}");
     let mut notes = FileNotes::default();
-    // It is gone through twice: its comments say how its lines are to be read.
+    // The text is gone through twice: its comments say how its lines are to be read.
     let text = load_files::text(file)?;
     text.lines().try_for_each(|line| notes.take_line(line).map_err(told))?;
     notes.begins = options.begins.or(notes.begins);
@@ -64,8 +64,8 @@ fn read(file: &str, options: &PastFileOptions, known: DemandView) -> Result<Dema
     Ok(DemandView { version, owner, first_ms_ago, minutes, ..known })
 }
 
-/// Refuses a demand that no file of requests tells of.
-fn counted_by_requests(past: &DemandView) -> anyhow::Result<()> {
+/// Refuses a demand of processors, of which no file of requests tells.
+fn check_metric(past: &DemandView) -> anyhow::Result<()> {
     if past.metric == CPU {
         bail!(
             "the demand of {} is what its pods use of the processors (cpu), and a file tells of requests; it can be neither exported nor imported",

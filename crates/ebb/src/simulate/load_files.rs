@@ -32,7 +32,7 @@ pub(crate) fn read_text(written: &str, text: &str, bin: Option<Duration>) -> Res
     load.finish()
 }
 
-/// The text of a file, unpacked. It is read once, for a pipe is empty then.
+/// The text of a file, unpacked, for a caller that goes through it twice: a pipe can be read only once.
 pub(crate) fn text(written: &str) -> Result<String, String> {
     let mut text = String::new();
     each_line(written, |line| {
