@@ -215,6 +215,8 @@ impl QueueProxyMetrics {
 
 #[cfg(test)]
 mod tests {
+    use runtime::reference_faults;
+
     use super::*;
 
     fn page() -> String {
@@ -238,20 +240,8 @@ mod tests {
     #[test]
     fn the_reference_has_a_row_for_each_metric_and_no_other() {
         let manual = include_str!("../../../docs/reference/metrics.md");
-        let text = page();
-        let metrics = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
-        let rows: Vec<String> = metrics
-            .map(|(name, kind)| {
-                let total = if kind == "counter" { "_total" } else { "" };
-                format!("| `{name}{total}` | {kind} |")
-            })
-            .collect();
-        for row in &rows {
-            assert!(manual.contains(row), "docs/reference/metrics.md has no row {row}");
-        }
-        let is_known = |line: &str| rows.iter().any(|row| line.starts_with(row));
-        let others = manual.lines().filter(|line| line.starts_with("| `queue_proxy_") && !is_known(line));
-        assert_eq!(others.collect::<Vec<_>>(), [""; 0], "no metric has these rows");
+        let faults = reference_faults(manual, &page(), "queue_proxy_");
+        assert_eq!(faults, [""; 0], "in docs/reference/metrics.md");
     }
 
     /// Series of one family have no order of their own.

@@ -44,7 +44,7 @@ pub use logs::{
     start_logs, timestamp,
 };
 pub use memory::{memory_headroom, memory_limit};
-pub use metrics::{MetricsFormat, MetricsListing, MetricsRegistry, RevisionLabels};
+pub use metrics::{MetricsFormat, MetricsListing, MetricsRegistry, RevisionLabels, reference_faults};
 pub use mounted_certificates::MountedCertificates;
 pub use mounted_settings::MountedSettings;
 pub use observability::config_map::{

@@ -3,6 +3,7 @@
 
 mod format;
 mod listing;
+mod reference;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +15,7 @@ use vocabulary::RevisionName;
 
 pub use format::MetricsFormat;
 pub use listing::MetricsListing;
+pub use reference::reference_faults;
 
 /// The revision of a series, with the same labels in every program: a query joins the series of several
 /// processes.

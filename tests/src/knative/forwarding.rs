@@ -10,14 +10,15 @@ use http::header::HOST;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::request_gate::{NETWORK_HASH, ProbeAnswer, text};
 use crate::hop_by_hop::end_hop;
@@ -107,6 +108,17 @@ impl HopClient {
             Err(error) => plain(StatusCode::BAD_GATEWAY, format!("{error}\n")),
         }
     }
+}
+
+/// A new connection of HTTP/1.1 for probes, which have no body. It ends with the sender.
+pub(super) async fn probe_connection(to: SocketAddr) -> anyhow::Result<http1::SendRequest<Empty<Bytes>>> {
+    let stream = TcpStream::connect(to).await?;
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // It ends with the connection, which ends with the sender.
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    Ok(sender)
 }
 
 /// The host that a request is to, in either version of HTTP.

@@ -17,19 +17,18 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::Empty;
 use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
 use kube::Client;
 use serde_json::Value;
-use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::forwarding::{
-    HopClient, NAMESPACE_HEADER, ORIGINAL_HOST, REVISION_HEADER, StandInBody, host_of, plain, serve, set,
+    HopClient, NAMESPACE_HEADER, ORIGINAL_HOST, REVISION_HEADER, StandInBody, host_of, plain,
+    probe_connection, serve, set,
 };
 use super::keys;
 use super::kind_watch::watch_kind;
 use super::objects::{PlayedKind, text as text_at};
-use super::request_gate::{NETWORK_HASH, text};
+use super::request_gate::{NETWORK_HASH, NETWORK_PROBE, text};
 use routes::{IngressRoute, IngressRoutes};
 
 /// The port at which clients come in.
@@ -189,16 +188,11 @@ fn onward(headers: &mut HeaderMap, host: &str, route: &IngressRoute) {
 /// One probe of a host, through the gateway: the status, and the hash that came back.
 async fn probe(host: &str) -> anyhow::Result<(StatusCode, String)> {
     let gateway = SocketAddr::from((Ipv4Addr::LOCALHOST, GATEWAY_PORT));
-    let stream = TcpStream::connect(gateway).await?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    // It ends with the connection, which ends with the sender.
-    tokio::spawn(async move {
-        let _ = connection.await;
-    });
+    let mut sender = probe_connection(gateway).await?;
     let request = Request::get("/healthz")
         .header("host", host)
         .header("user-agent", "Knative-Ingress-Probe")
-        .header("k-network-probe", "probe")
+        .header(NETWORK_PROBE, "probe")
         .header(NETWORK_HASH, OVERRIDE)
         .body(Empty::<Bytes>::new())?;
     let response = sender.send_request(request).await?;

@@ -4,7 +4,7 @@
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-const NETWORK_PROBE: &str = "k-network-probe";
+pub(super) const NETWORK_PROBE: &str = "k-network-probe";
 pub(super) const NETWORK_HASH: &str = "k-network-hash";
 const KUBELET_PROBE: &str = "k-kubelet-probe";
 

@@ -14,6 +14,16 @@ async fn pod_process(ebb: &Ebb, service: &str) -> u32 {
     revision.pids("pod_pid")[0]
 }
 
+/// Waits until a Service has another container in the place of this one, whose process is gone.
+async fn until_replaced(service: &str, container: &str, process: u32) {
+    eventually("another container", PATIENCE, || async {
+        let found = containers(service);
+        let is_gone = found.iter().all(|name| name != container) && !is_alive(process);
+        if is_gone && !found.is_empty() { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_killed_ebb_up_leaves_no_container() {
     let ebb = up(&[kept("orphaned", &[])], &ConfigMap::short(), "host").await;
@@ -28,12 +38,7 @@ async fn a_killed_ebb_pod_leaves_its_container_to_ebb_up() {
     let ebb = up(&[kept("struck", &[])], &ConfigMap::short(), "host").await;
     let (container, process) = only_container(&ebb, "struck").await;
     signal_process(pod_process(&ebb, "struck").await, Signal::SIGKILL);
-    eventually("another container", PATIENCE, || async {
-        let found = containers("struck");
-        let is_other = !found.is_empty() && !found.contains(&container) && !is_alive(process);
-        if is_other { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await;
+    until_replaced("struck", &container, process).await;
     only_container(&ebb, "struck").await;
     ebb.load("struck").burst(3).await.assert_all_answered();
 }
@@ -72,12 +77,7 @@ async fn a_take_over_keeps_the_container_and_removes_it_when_its_pod_is_killed()
     assert_eq!(containers("given"), std::slice::from_ref(&container), "it is the same");
     assert_eq!(process_of(&container), process);
     signal_process(pod_process(&second, "given").await, Signal::SIGKILL);
-    eventually("another container", PATIENCE, || async {
-        let found = containers("given");
-        let is_other = !found.is_empty() && !found.contains(&container) && !is_alive(process);
-        if is_other { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await;
+    until_replaced("given", &container, process).await;
     second.signal(Signal::SIGTERM);
     until_none("given", &[]).await;
 }

@@ -1,15 +1,17 @@
 //! What `deploy/` holds is of one version, and what it tells Prometheus and Grafana is about workloads.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
+
+use crate::house_rules::root;
 
 /// The version of the workspace, which the archives of images carry as their tag.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn deploy() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy")
+    root().join("deploy")
 }
 
 fn text(file: &str) -> String {

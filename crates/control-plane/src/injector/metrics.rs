@@ -80,6 +80,8 @@ impl InjectorMetrics {
 
 #[cfg(test)]
 mod tests {
+    use runtime::reference_faults;
+
     use super::*;
 
     /// Names, kinds and labels are promises to those who watch us; `docs/reference/metrics.md` lists them.
@@ -112,16 +114,7 @@ mod tests {
             assert!(page.lines().any(|shown| shown == line), "{line} is not in\n{page}");
         }
         let manual = include_str!("../../../../docs/reference/metrics.md");
-        let rows = expected.map(|metric| {
-            let (name, kind) = metric.split_once(' ').expect("a name and a kind");
-            let total = if kind == "counter" { "_total" } else { "" };
-            format!("| `{name}{total}` | {kind} |")
-        });
-        for row in &rows {
-            assert!(manual.contains(row), "docs/reference/metrics.md has no row {row}");
-        }
-        let is_known = |line: &str| rows.iter().any(|row| line.starts_with(row));
-        let others = manual.lines().filter(|line| line.starts_with("| `injector_") && !is_known(line));
-        assert_eq!(others.collect::<Vec<_>>(), [""; 0], "no metric has these rows");
+        let faults = reference_faults(manual, &page, "injector_");
+        assert_eq!(faults, [""; 0], "in docs/reference/metrics.md");
     }
 }

@@ -10,15 +10,15 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
-use hyper_util::rt::TokioIo;
 use kube::Client;
 use serde_json::Value;
-use tokio::net::TcpStream;
 
 use super::served_revisions::{RevisionKey, ServedRevision, ServedRevisions};
+use crate::knative::forwarding::probe_connection;
 use crate::knative::keys;
 use crate::knative::kind_watch::watch_kind;
 use crate::knative::objects::{PlayedKind, label, list, number, text};
+use crate::knative::request_gate::NETWORK_PROBE;
 use crate::knative::revision_spec::{is_h2c, request_port, timeout_seconds};
 
 /// Between two rounds of probes, as in Knative.
@@ -99,16 +99,11 @@ async fn is_ready(pod: SocketAddr) -> bool {
 }
 
 async fn probe(to: SocketAddr) -> anyhow::Result<bool> {
-    let stream = TcpStream::connect(to).await?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    // It ends with the connection, which ends with the sender.
-    tokio::spawn(async move {
-        let _ = connection.await;
-    });
+    let mut sender = probe_connection(to).await?;
     let request = Request::get("/healthz")
         .header("host", to.to_string())
         .header("user-agent", "Knative-Activator-Probe")
-        .header("k-network-probe", "queue")
+        .header(NETWORK_PROBE, "queue")
         .body(Empty::<Bytes>::new())?;
     let response = sender.send_request(request).await?;
     let is_ok = response.status().is_success();

@@ -12,7 +12,8 @@ use tests::eventually;
 
 /// A lease, which its holder may have renewed a moment before, and a second to notice.
 const FOLLOWED_AFTER_KILL: Duration = Duration::from_secs(16);
-const DAYS: usize = 8;
+/// The number of days whose requests are imported.
+const DAYS: u8 = 8;
 /// What is measured during the test changes what is expected of the last of the 24 hours that come.
 const HOURS_COMPARED: usize = 20;
 
@@ -31,12 +32,12 @@ async fn roll(namespace: &TestNamespace) {
     namespace.settled_owner().await;
 }
 
-/// Requests of eight days until now, each hour of the day with another number of them.
+/// Requests of these days until now, each hour of the day with another number of them.
 fn past() -> String {
-    let begins = jiff::Timestamp::now() - Duration::from_secs(86_400 * 8);
+    let begins = jiff::Timestamp::now() - Duration::from_secs(86_400 * u64::from(DAYS));
     let begins = begins.strftime("%Y-%m-%dT%H:%MZ");
     let count = |line: usize| (6000 * (line / 6 % 24 + 1)).to_string();
-    let counts: Vec<String> = (0..DAYS * 24 * 6).map(count).collect();
+    let counts: Vec<String> = (0..usize::from(DAYS) * 24 * 6).map(count).collect();
     format!("# begins {begins}\n# bin 10m\n# service-time 100ms\n{}\n", counts.join("\n"))
 }
 
@@ -94,7 +95,7 @@ fn a_past_outlives_a_rolled_autoscaler_and_a_killed_owner() {
         eventually("the past is in ConfigMaps", PATIENCE, || async {
             let labels = "ebb.dev/history-bucket";
             let maps = kubectl(&["-n", SYSTEM, "get", "configmaps", "-l", labels, "-o", "name"]).await;
-            if maps.lines().count() > DAYS { Ok(()) } else { Err(maps) }
+            if maps.lines().count() > usize::from(DAYS) { Ok(()) } else { Err(maps) }
         })
         .await;
 

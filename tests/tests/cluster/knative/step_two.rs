@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::app::{KnativeApp, KnativeAppPlan, NAME, in_knative, write_setting};
-use crate::installing::apply;
+use crate::installing::{apply, restoring_ebb_on_failure};
 
 /// A host that a route of a user has, and no revision.
 const USERS_HOST: &str = "www.example.com";
@@ -124,11 +124,6 @@ fn ebbs_activators_come_in_and_leave_again_under_load_and_serve_whom_an_ingress_
         let plan = KnativeAppPlan::default().scaled("target-burst-capacity", "-1");
         let app = plan.apply(&namespace).await;
         app.is_ready(1).await;
-        // A task, so that Knative's activators are there for the tests after this one, however it ends.
-        let ended = tokio::spawn(in_and_out(app)).await;
-        if let Err(failure) = ended {
-            apply("overlay", &["autoscaler", "activator"]).await;
-            std::panic::resume_unwind(failure.into_panic());
-        }
+        restoring_ebb_on_failure(in_and_out(app)).await;
     });
 }

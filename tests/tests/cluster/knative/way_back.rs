@@ -3,7 +3,7 @@
 use tests::cluster::kubectl;
 
 use crate::app::{KnativeApp, KnativeAppPlan, in_knative};
-use crate::installing::{apply, folder};
+use crate::installing::{apply, folder, restoring_ebb_on_failure};
 
 /// The way back and in again. Without an autoscaler that takes their connections the activators do not stay
 /// ready.
@@ -27,11 +27,6 @@ fn knatives_manifest_takes_ebb_away_without_a_trace_and_ebb_comes_in_again() {
     in_knative("knative-back", async |namespace| {
         let app = KnativeAppPlan::default().scaled("min-scale", "1").apply(&namespace).await;
         app.is_ready(1).await;
-        // A task, so that ebb comes in again for the tests after this one, however it ends.
-        let ended = tokio::spawn(there_and_back(app)).await;
-        if let Err(failure) = ended {
-            apply("overlay", &["autoscaler", "activator"]).await;
-            std::panic::resume_unwind(failure.into_panic());
-        }
+        restoring_ebb_on_failure(there_and_back(app)).await;
     });
 }

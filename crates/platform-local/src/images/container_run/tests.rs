@@ -5,20 +5,35 @@ fn runtime(engine: ImageEngine, network: ImageNetwork) -> ImageRuntime {
     ImageRuntime { engine, network, instance: "4-0000002a".to_owned() }
 }
 
+/// A container of this image with names of one letter and nothing special.
+fn plain_run<'a>(
+    runtime: &'a ImageRuntime,
+    image: &'a ContainerImage,
+    variables: &'a BTreeMap<String, String>,
+    words: &'a [String],
+) -> ContainerRun<'a> {
+    ContainerRun {
+        runtime,
+        name: "n",
+        pod: "p",
+        image,
+        port: 1,
+        limits: ContainerLimits::default(),
+        process_limits: ProcessLimits::default(),
+        variables,
+        words,
+    }
+}
+
 /// The command line of a container with nothing special, after a change.
 fn line(engine: ImageEngine, network: ImageNetwork, change: impl Fn(&mut ContainerRun<'_>)) -> String {
     let (runtime, image) = (runtime(engine, network), ContainerImage::named("ghcr.io/a/b:1"));
     let variables = BTreeMap::new();
     let mut run = ContainerRun {
-        runtime: &runtime,
         name: "ebb-4-0000002a-hello-00001-0001",
         pod: "default/hello-00001-0001",
-        image: &image,
         port: 20_001,
-        limits: ContainerLimits::default(),
-        process_limits: ProcessLimits::default(),
-        variables: &variables,
-        words: &[],
+        ..plain_run(&runtime, &image, &variables, &[])
     };
     change(&mut run);
     run.arguments().join(" ")
@@ -52,18 +67,7 @@ fn of_image(change: impl Fn(&mut ContainerImage)) -> String {
     let words = ["serve", "--port", "8080"].map(str::to_owned);
     let runtime = runtime(ImageEngine::Podman, ImageNetwork::Host);
     let variables = BTreeMap::new();
-    let run = ContainerRun {
-        runtime: &runtime,
-        name: "n",
-        pod: "p",
-        image: &image,
-        port: 1,
-        limits: ContainerLimits::default(),
-        process_limits: ProcessLimits::default(),
-        variables: &variables,
-        words: &words,
-    };
-    let line = run.arguments().join(" ");
+    let line = plain_run(&runtime, &image, &variables, &words).arguments().join(" ");
     let (_, rest) = line.split_once("ebb.dev/pod=p ").expect("the labels come first");
     rest.replace(" --log-driver none --network host", "")
 }
@@ -139,17 +143,7 @@ fn values_of_variables_are_no_arguments_unless_the_engine_reads_them_itself() {
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .collect();
     let (runtime, image) = (runtime(ImageEngine::Podman, ImageNetwork::Host), ContainerImage::named("app:1"));
-    let run = ContainerRun {
-        runtime: &runtime,
-        name: "n",
-        pod: "p",
-        image: &image,
-        port: 1,
-        limits: ContainerLimits::default(),
-        process_limits: ProcessLimits::default(),
-        variables: &variables,
-        words: &[],
-    };
+    let run = plain_run(&runtime, &image, &variables, &[]);
     let line = run.arguments().join(" ");
     let expected = "--env DOCKER_HOST=tcp://x --env PASSWORD --env PATH=/bin --env https_proxy=http://proxy \
                     --env my.name=dots app:1";
