@@ -271,13 +271,7 @@ impl Index {
     pub(crate) fn event_objects(&self, about: &Subject) -> Vec<EventObject> {
         let deployment = match about {
             Subject::Revision(revision) if revision_keys::key_of(revision).is_some() => {
-                self.record_of(revision).map(|record| EventObject {
-                    api_version: record.resource.api_version.clone(),
-                    kind: record.resource.kind.clone(),
-                    namespace: revision.namespace().to_owned(),
-                    name: record.object.clone(),
-                    uid: record.uid.clone(),
-                })
+                self.workload_object(revision)
             }
             Subject::Revision(_) | Subject::Configuration | Subject::Pod(_) | Subject::Activator(_) => None,
         };
