@@ -12,7 +12,7 @@ const OF_ADDRESSES: &str = "127.0.0.1";
 /// As long as a name of DNS may be (RFC 1035 §2.3.4). No wildcard means a longer one: each dot of a host
 /// costs a look-up of all that follows it, so a host as long as a head may be would keep a worker busy for
 /// seconds.
-const NAME_BYTES_MAX: usize = 255;
+pub(crate) const NAME_BYTES_MAX: usize = 255;
 
 /// The entries that may stand for a host (lower case, without port), the nearest first.
 pub(crate) fn stand_ins(host: &str) -> impl Iterator<Item = String> + '_ {

@@ -8,11 +8,13 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
+use crate::host_search::NAME_BYTES_MAX;
+
 /// How many hosts are remembered. Of two that share a slot the later one is.
 const SLOTS: usize = 256;
 
 /// A host that is written with more bytes is not remembered: as long as a name of DNS may be, and a port.
-const HOST_BYTES_MAX: usize = 255 + 6;
+const HOST_BYTES_MAX: usize = NAME_BYTES_MAX + ":65535".len();
 
 /// The hosts that were found last, each in the slot that its letters choose.
 pub(crate) struct RecentHosts<Revision>(RefCell<Vec<Option<RecentHost<Revision>>>>);

@@ -13,6 +13,22 @@ pub(crate) fn allowed_length(text: &[u8], table: &[bool; 256]) -> usize {
     rest.map_or(text.len(), |length| begin + length)
 }
 
+/// The table that allows the letters and digits of ASCII, and these other bytes.
+pub(crate) const fn alphanumeric_or(others: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

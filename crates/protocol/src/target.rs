@@ -154,7 +154,7 @@ static MAY_BE_IN_HOST: [bool; 256] = {
 
 /// What a host and its port are written with (RFC 3986 §3.2.2). A user before it, a path behind it or a
 /// second host would be read by some and not by others.
-pub(crate) const fn may_be_in_host(byte: u8) -> bool {
+const fn may_be_in_host(byte: u8) -> bool {
     byte.is_ascii_graphic()
         && !matches!(
             byte,

@@ -5,6 +5,7 @@
 //! groups. So the shape of the gaps follows from how much the counts of neighbouring seconds differ.
 
 use crate::random::RandomStream;
+use crate::rounding::real;
 
 /// Of fewer neighbours nothing is concluded.
 const PAIRS_LEAST: usize = 5;
@@ -30,13 +31,13 @@ pub(crate) fn gap_shape(counts: &[u32]) -> f64 {
             sum += f64::midpoint(before, after);
         }
     }
-    let mean = sum / real(squares.len().max(1));
+    let mean = sum / real(squares.len().max(1) as u64);
     if squares.len() < PAIRS_LEAST || mean < MEAN_LEAST {
         return 1.0;
     }
     squares.sort_unstable_by(f64::total_cmp);
     squares.truncate(squares.len() * 4 / 5);
-    let kept = squares.iter().sum::<f64>() / real(squares.len());
+    let kept = squares.iter().sum::<f64>() / real(squares.len() as u64);
     // The difference of two counts has twice their variance.
     let dispersion = kept / (KEPT_SQUARE * 2.0 * mean);
     if RANDOM.contains(&dispersion) { 1.0 } else { 1.0 / dispersion.clamp(DISPERSION_LEAST, DISPERSION_MAX) }
@@ -58,11 +59,6 @@ pub(crate) fn spread(random: &mut RandomStream, count: usize, shape: f64) -> Vec
     }
     let all = (passed + random.gamma(cut_gap)).max(f64::MIN_POSITIVE);
     arrivals.into_iter().map(|at| at / all).collect()
-}
-
-/// A number of seconds or pairs of them, of which a minute has few.
-fn real(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Links of the autoscaler that are lost, or slow, for a while.
+//! Links of autoscalers that are lost, or slow, for a while.
 
 use std::time::Duration;
 
@@ -22,26 +22,32 @@ pub(crate) enum LinkDisturbanceKind {
     Slow(Duration),
 }
 
-/// A fault of links, and when it is over.
+/// A fault of links, and when it is over. Each world groups its links in its own way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkDisturbance {
-    pub(crate) group: LinkGroup,
+pub(crate) struct LinkDisturbance<Group> {
+    pub(crate) group: Group,
     pub(crate) kind: LinkDisturbanceKind,
     pub(crate) until: Timestamp,
 }
 
 /// The faults of links that are not known to be over.
-#[derive(Debug, Default)]
-pub(crate) struct LinkDisturbances(Vec<LinkDisturbance>);
+#[derive(Debug)]
+pub(crate) struct LinkDisturbances<Group>(Vec<LinkDisturbance<Group>>);
 
-impl LinkDisturbances {
-    pub(crate) fn add(&mut self, disturbance: LinkDisturbance, now: Timestamp) {
+impl<Group> Default for LinkDisturbances<Group> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<Group: Copy + PartialEq> LinkDisturbances<Group> {
+    pub(crate) fn add(&mut self, disturbance: LinkDisturbance<Group>, now: Timestamp) {
         self.0.retain(|known| known.until > now);
         self.0.push(disturbance);
     }
 
     /// How much longer a word takes that leaves now; the longest of several times.
-    pub(crate) fn slowness(&self, group: LinkGroup, now: Timestamp) -> Duration {
+    pub(crate) fn slowness(&self, group: Group, now: Timestamp) -> Duration {
         let delays = self.of(group, now).map(|disturbance| match disturbance.kind {
             LinkDisturbanceKind::Lost => Duration::ZERO,
             LinkDisturbanceKind::Slow(delay) => delay,
@@ -50,12 +56,12 @@ impl LinkDisturbances {
     }
 
     /// Until when no link of the group stands; `None` if links can stand now.
-    pub(crate) fn lost_until(&self, group: LinkGroup, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn lost_until(&self, group: Group, now: Timestamp) -> Option<Timestamp> {
         let lost = self.of(group, now).filter(|disturbance| disturbance.kind == LinkDisturbanceKind::Lost);
         lost.map(|disturbance| disturbance.until).max()
     }
 
-    fn of(&self, group: LinkGroup, now: Timestamp) -> impl Iterator<Item = &LinkDisturbance> {
+    fn of(&self, group: Group, now: Timestamp) -> impl Iterator<Item = &LinkDisturbance<Group>> {
         self.0.iter().filter(move |known| known.group == group && known.until > now)
     }
 }

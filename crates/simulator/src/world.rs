@@ -29,7 +29,7 @@ use vocabulary::{RevisionName, Timestamp, fnv1a};
 use crate::call_log::{CallLog, OwnerCall};
 use crate::event_queue::EventQueue;
 use crate::fluid::{self, FluidService};
-use crate::link_disturbance::LinkDisturbances;
+use crate::link_disturbance::{LinkDisturbances, LinkGroup};
 use crate::report::{ServiceReport, SimulationReport, WaitPercentiles};
 use crate::scenario::{LoadBeginning, Scenario, SimulationPace, WorldDelays};
 use crate::scenario_fault::ScenarioFault;
@@ -80,7 +80,7 @@ pub(crate) struct World {
     /// The Services of which a pod was ready since the owner began.
     ready_before: BTreeSet<ServiceNumber>,
     faults: Vec<ScenarioFault>,
-    disturbances: LinkDisturbances,
+    disturbances: LinkDisturbances<LinkGroup>,
     /// How much longer starts of each Service take for a while.
     slow_starts: Vec<StartSlowness>,
     events: u64,

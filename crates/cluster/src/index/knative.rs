@@ -198,14 +198,18 @@ impl Index {
 
     /// Whether another controller scales a revision of Knative's: nothing of it is written here.
     pub(crate) fn is_served_only(&self, revision: &RevisionName) -> bool {
-        let autoscaler = revision_keys::key_of(revision).and_then(|key| self.revisions.autoscaler(&key));
-        autoscaler.is_some_and(|autoscaler| autoscaler.class != AutoscalerClass::Ours)
+        self.class_of(revision).is_some_and(|class| class != AutoscalerClass::Ours)
     }
 
     /// Whether a `PodAutoscaler` of ours is there.
     pub(crate) fn has_revision(&self, revision: &RevisionName) -> bool {
-        let autoscaler = revision_keys::key_of(revision).and_then(|key| self.revisions.autoscaler(&key));
-        autoscaler.is_some_and(|autoscaler| autoscaler.class == AutoscalerClass::Ours)
+        self.class_of(revision) == Some(AutoscalerClass::Ours)
+    }
+
+    /// The class of the `PodAutoscaler` of a revision of Knative's, if that is there.
+    fn class_of(&self, revision: &RevisionName) -> Option<AutoscalerClass> {
+        let key = revision_keys::key_of(revision)?;
+        self.revisions.autoscaler(&key).map(|autoscaler| autoscaler.class)
     }
 
     /// Whether the route that was ordered last is in force.
@@ -271,13 +275,7 @@ impl Index {
     pub(crate) fn event_objects(&self, about: &Subject) -> Vec<EventObject> {
         let deployment = match about {
             Subject::Revision(revision) if revision_keys::key_of(revision).is_some() => {
-                self.record_of(revision).map(|record| EventObject {
-                    api_version: record.resource.api_version.clone(),
-                    kind: record.resource.kind.clone(),
-                    namespace: revision.namespace().to_owned(),
-                    name: record.object.clone(),
-                    uid: record.uid.clone(),
-                })
+                self.workload_object(revision)
             }
             Subject::Revision(_) | Subject::Configuration | Subject::Pod(_) | Subject::Activator(_) => None,
         };

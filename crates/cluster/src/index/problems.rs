@@ -48,14 +48,10 @@ impl Index {
                 let uid = &self.services.record(&key)?.uid;
                 Some(object("v1", "Service", &key.namespace, &key.name, uid))
             }
-            Subject::Revision(revision) => {
-                if let Some(key) = revision_keys::key_of(revision) {
-                    return self.revision_object(&key);
-                }
-                let record = self.record_of(revision)?;
-                let (api_version, kind) = (&record.resource.api_version, &record.resource.kind);
-                Some(object(api_version, kind, revision.namespace(), revision.name(), &record.uid))
-            }
+            Subject::Revision(revision) => match revision_keys::key_of(revision) {
+                Some(key) => self.revision_object(&key),
+                None => self.workload_object(revision),
+            },
             Subject::Pod(pod) => {
                 let record = self.pods.record(pod)?;
                 Some(object("v1", "Pod", &record.namespace, &record.name, &record.uid))
@@ -66,6 +62,18 @@ impl Index {
             }
             Subject::Configuration => None,
         }
+    }
+
+    /// The workload of a revision, as an object that can have Events.
+    pub(super) fn workload_object(&self, revision: &RevisionName) -> Option<EventObject> {
+        let record = self.record_of(revision)?;
+        Some(EventObject {
+            api_version: record.resource.api_version.clone(),
+            kind: record.resource.kind.clone(),
+            namespace: revision.namespace().to_owned(),
+            name: record.object.clone(),
+            uid: record.uid.clone(),
+        })
     }
 
     /// A workload's own: what is wrong with its annotations, and why its count is not ours alone.

@@ -204,6 +204,8 @@ pub(crate) struct ProcessUsage {
     /// Its own and that of its ended children.
     pub(crate) cpu: Duration,
     resident_bytes: u64,
+    /// Whether it runs or waits for a core.
+    pub(crate) is_runnable: bool,
 }
 
 impl ProcessUsage {
@@ -220,7 +222,12 @@ impl ProcessUsage {
             ticks = ticks.saturating_add(u32::try_from(number.max(0)).unwrap_or(u32::MAX));
         }
         let pages: u64 = fields.get(RSS)?.parse().ok()?;
-        Some(Self { cpu: TICK * ticks, resident_bytes: pages.saturating_mul(PAGE_BYTES) })
+        Some(Self {
+            cpu: TICK * ticks,
+            resident_bytes: pages.saturating_mul(PAGE_BYTES),
+            // The state stands right behind the name.
+            is_runnable: fields.first() == Some(&"R"),
+        })
     }
 }
 
@@ -231,7 +238,8 @@ mod tests {
     #[test]
     fn time_and_memory_are_found_behind_any_name() {
         let stat = "17 (a) b (c) S 4 17 17 0 -1 4194304 900 0 1 0 250 50 30 20 20 0 9 0 1234 1000000 300 18446744073709551615";
-        let expected = ProcessUsage { cpu: Duration::from_millis(3500), resident_bytes: 300 * PAGE_BYTES };
+        let (cpu, resident_bytes) = (Duration::from_millis(3500), 300 * PAGE_BYTES);
+        let expected = ProcessUsage { cpu, resident_bytes, is_runnable: false };
         assert_eq!(ProcessUsage::of(stat), Some(expected));
         assert_eq!(ProcessUsage::of("garbage"), None);
         assert_eq!(ProcessUsage::of("1 (a) S 1 2"), None);

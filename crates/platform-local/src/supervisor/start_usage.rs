@@ -39,16 +39,11 @@ impl StartUsage {
         for stat in stats {
             if let Some(usage) = ProcessUsage::of(&stat) {
                 sum.cpu += usage.cpu;
-                sum.is_runnable |= is_runnable(&stat);
+                sum.is_runnable |= usage.is_runnable;
             }
         }
         sum
     }
-}
-
-/// The state stands behind the name, which is in parentheses and may hold any character.
-fn is_runnable(stat: &str) -> bool {
-    stat.rsplit_once(')').is_some_and(|(_, after_name)| after_name.trim_start().starts_with('R'))
 }
 
 #[cfg(test)]

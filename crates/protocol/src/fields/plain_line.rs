@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::byte_table::allowed_length;
+use crate::byte_table::{allowed_length, alphanumeric_or};
 
 /// Where the parts of a line are that is written as we would write it, but for the case of its name.
 pub(super) struct PlainLine {
@@ -33,36 +33,11 @@ fn is_blank(byte: u8) -> bool {
 }
 
 /// Whether a byte may be part of a token (RFC 9110 §5.6.2), for each byte.
-static IS_TOKEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        table[byte as usize] = is_token_byte(byte);
-        byte += 1;
-    }
-    table
-};
+static IS_TOKEN: [bool; 256] = alphanumeric_or(b"!#$%&'*+-.^_`|~");
 
 /// Whether a byte may be part of a token (RFC 9110 §5.6.2).
-pub(crate) const fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'!' | b'#'
-                | b'$'
-                | b'%'
-                | b'&'
-                | b'\''
-                | b'*'
-                | b'+'
-                | b'-'
-                | b'.'
-                | b'^'
-                | b'_'
-                | b'`'
-                | b'|'
-                | b'~'
-        )
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    IS_TOKEN[usize::from(byte)]
 }
 
 /// How many bytes at the beginning may stand in the value of a field, or in the words behind a status: `HTAB

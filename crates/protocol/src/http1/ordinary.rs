@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use http::{Method, StatusCode};
 
-use crate::byte_table::allowed_length;
+use crate::byte_table::{allowed_length, alphanumeric_or};
 use crate::fields::text_length;
 
 /// What follows the target of a request.
@@ -53,21 +53,7 @@ fn ordinary_method(head: &[u8]) -> Option<(Method, usize)> {
 
 /// Whether a byte may stand in a path or a query by the letter of RFC 3986 (§3.3, §3.4), for each byte. What
 /// follows a percent sign is for the app to judge.
-static MAY_BE_IN_PATH: [bool; 256] = {
-    const OTHERS: &[u8] = b"-._~!$&'()*+,;=:@/?%";
-    let mut table = [false; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        table[byte as usize] = byte.is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let mut at = 0;
-    while at < OTHERS.len() {
-        table[OTHERS[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
+static MAY_BE_IN_PATH: [bool; 256] = alphanumeric_or(b"-._~!$&'()*+,;=:@/?%");
 
 /// The first line of an ordinary response.
 #[derive(Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use crate::ambiguity::is_scheme;
 use crate::fields::Fields;
 use crate::message::{Request, RequestParts};
 use crate::request_target::RequestTarget;
-use crate::target::{TARGET_BYTES_MAX, TargetProblem, may_be_in_host};
+use crate::target::{TARGET_BYTES_MAX, TargetProblem, may_be_host};
 
 /// A request whose body is still to be read.
 #[derive(Debug)]
@@ -232,7 +232,7 @@ fn target(bytes: &Bytes, text: &str, method: &Method) -> Result<Uri, TargetProbl
         (b"*", _) => *method == Method::OPTIONS,
         ([_, ..], Some(authority)) => {
             uri.scheme_str().is_some_and(is_scheme)
-                && authority.as_str().bytes().all(may_be_in_host)
+                && may_be_host(authority.as_str().as_bytes())
                 && !text.contains('#')
         }
         (_, None) | ([], _) => false,

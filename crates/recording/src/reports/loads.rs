@@ -37,18 +37,21 @@ pub(super) fn is_usual(load: &Load) -> bool {
 
 pub(super) fn load_out(load: &Load, codes: &mut WrittenColumn, values: &mut WrittenColumn) {
     let proxied = proxied_code(load);
-    let (concurrency, rate) = (load.concurrency.value(), load.request_rate.value());
-    let code = concurrency_out(concurrency, values) | (rate_out(rate, values) << RATE_SHIFT);
+    let code = quantities_out(load.concurrency, load.request_rate, values);
     codes.byte(code | (proxied << PROXIED_SHIFT));
     if proxied == SEPARATE {
-        let (concurrency, rate) = (load.proxied_concurrency.value(), load.proxied_request_rate.value());
-        let code = concurrency_out(concurrency, values) | (rate_out(rate, values) << RATE_SHIFT);
+        let code = quantities_out(load.proxied_concurrency, load.proxied_request_rate, values);
         codes.byte(code | if load.queued > 0 { WAITING } else { 0 });
     }
     // Each form that has no number of waiting requests stands for a load with none.
     if load.queued > 0 {
         values.number(load.queued.into());
     }
+}
+
+/// Writes a concurrency and a rate; returns their codes, each in its place.
+fn quantities_out(concurrency: Concurrency, rate: RequestRate, values: &mut WrittenColumn) -> u8 {
+    concurrency_out(concurrency.value(), values) | (rate_out(rate.value(), values) << RATE_SHIFT)
 }
 
 fn proxied_code(load: &Load) -> u8 {

@@ -10,10 +10,9 @@ use vocabulary::{PodSettings, ReplicaName, Timestamp};
 
 use super::activator_core::ActivatorCore;
 use super::drifting_clock::DriftingClock;
-use super::fault::{ActivatorNumber, OwnerNumber};
+use super::fault::ActivatorNumber;
 use super::owner_core::OwnerCore;
 use super::trial_event::{ActivatorProcess, ConnectionNumber, OwnerProcess, RequestNumber, TrialEvent};
-use crate::link_disturbance::LinkDisturbanceKind;
 use crate::look_plan::LookPlan;
 use crate::ordered_way::OrderedWay;
 use crate::world_event::{PodNumber, ServiceNumber, SimulatedSeat};
@@ -108,15 +107,6 @@ pub(crate) struct TrialConnection {
     pub(crate) to_owner: OrderedWay,
     pub(crate) to_far_end: OrderedWay,
     pub(crate) delay: Duration,
-}
-
-/// Between an owner and a far end no connection is made until then, or words take longer until then.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkTrouble {
-    pub(crate) owner: OwnerNumber,
-    pub(crate) far_end: FarEnd,
-    pub(crate) kind: LinkDisturbanceKind,
-    pub(crate) until: Timestamp,
 }
 
 /// The process of an activator, or the place for one.

@@ -36,12 +36,12 @@ use super::plan::WorldPlan;
 use super::planted_defect::PlantedDefect;
 use super::trial_event::{ConnectionNumber, OwnerProcess, RequestNumber, TrialEvent};
 use super::trial_parts::{
-    LinkTrouble, ProcessState, ServiceTrouble, TrialActivator, TrialConnection, TrialOwner, TrialPod,
-    TrialRequest,
+    FarEnd, ProcessState, ServiceTrouble, TrialActivator, TrialConnection, TrialOwner, TrialPod, TrialRequest,
 };
 use super::trial_traffic::TrialTraffic;
 use crate::call_log::{CallLog, OwnerCall};
 use crate::event_queue::EventQueue;
+use crate::link_disturbance::LinkDisturbances;
 use crate::random::RandomStream;
 use crate::scenario::WorldDelays;
 use crate::world_event::{PodNumber, SeatedRequest, ServiceNumber};
@@ -123,7 +123,8 @@ pub(crate) struct TrialWorld<'a> {
     processes_made: u64,
     connections: BTreeMap<ConnectionNumber, TrialConnection>,
     connections_made: u64,
-    link_troubles: Vec<LinkTrouble>,
+    /// Of the links between an owner and a far end.
+    disturbances: LinkDisturbances<(OwnerNumber, FarEnd)>,
     platform: WorldPlatform,
     pods: BTreeMap<PodNumber, TrialPod>,
     routes: BTreeMap<ServiceNumber, RouteInForce>,

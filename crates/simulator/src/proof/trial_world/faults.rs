@@ -9,7 +9,7 @@ use super::{SlowStarts, TrialWorld};
 use crate::link_disturbance::LinkDisturbanceKind;
 use crate::proof::fault::{ACTIVATORS, ActivatorNumber, OWNERS, OwnerNumber, PodChoice, WorldFault};
 use crate::proof::trial_event::TrialEvent;
-use crate::proof::trial_parts::{FarEnd, LateFacts, LinkTrouble};
+use crate::proof::trial_parts::{FarEnd, LateFacts};
 
 impl TrialWorld<'_> {
     pub(super) fn fault_begins(&mut self, place: usize) {
@@ -36,10 +36,10 @@ impl TrialWorld<'_> {
             WorldFault::ActivatorStalls { activator, length } => self.activator_stalls(activator, length),
             WorldFault::ActivatorLeaves { activator, pause } => self.activator_leaves(activator, pause),
             WorldFault::ActivatorLinkIsLost { owner, activator, pause } => {
-                self.trouble(owner, FarEnd::Activator(activator), LinkDisturbanceKind::Lost, pause);
+                self.disturb(owner, FarEnd::Activator(activator), LinkDisturbanceKind::Lost, pause);
             }
             WorldFault::ActivatorLinkIsSlow { owner, activator, delay, length } => {
-                self.trouble(owner, FarEnd::Activator(activator), LinkDisturbanceKind::Slow(delay), length);
+                self.disturb(owner, FarEnd::Activator(activator), LinkDisturbanceKind::Slow(delay), length);
             }
             WorldFault::PodLinkIsLost { pod, pause } => self.cut_pod(pod, pause),
             WorldFault::PodLinkIsSlow { pod, delay, length } => self.slow_pod_link(pod, delay, length),
@@ -90,16 +90,11 @@ impl TrialWorld<'_> {
         self.at(self.now, TrialEvent::OwnerHears(process, Box::new(event)));
     }
 
-    fn trouble(&mut self, owner: OwnerNumber, far_end: FarEnd, kind: LinkDisturbanceKind, length: Duration) {
-        let until = self.now + length;
-        self.trouble_link(LinkTrouble { owner, far_end, kind, until });
-    }
-
     /// No owner reaches the pod.
     fn cut_pod(&mut self, pod: PodChoice, length: Duration) {
         let Some(number) = self.chosen(pod) else { return };
         for owner in (0..OWNERS).map(OwnerNumber) {
-            self.trouble(owner, FarEnd::Pod(number), LinkDisturbanceKind::Lost, length);
+            self.disturb(owner, FarEnd::Pod(number), LinkDisturbanceKind::Lost, length);
         }
     }
 
@@ -108,7 +103,7 @@ impl TrialWorld<'_> {
         let Some(number) = self.chosen(pod) else { return };
         let Some(owner) = self.leases.holder(self.bucket_of(pod.service)) else { return };
         let far_end = FarEnd::Pod(number);
-        self.trouble(owner, far_end, LinkDisturbanceKind::Slow(delay), length);
+        self.disturb(owner, far_end, LinkDisturbanceKind::Slow(delay), length);
         self.lose_connections_between(owner, far_end);
     }
 }

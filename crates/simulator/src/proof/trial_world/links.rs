@@ -11,12 +11,12 @@ use throttling::{ActivatorEvent, LinkNumber};
 use vocabulary::{ActivatorWord, PodSettings, PodWord};
 
 use super::TrialWorld;
-use crate::link_disturbance::LinkDisturbanceKind;
+use crate::link_disturbance::{LinkDisturbance, LinkDisturbanceKind};
 use crate::ordered_way::OrderedWay;
 use crate::proof::fault::{ActivatorNumber, OwnerNumber};
 use crate::proof::reached_state::ReachedState;
 use crate::proof::trial_event::{ConnectionNumber, OwnerProcess, TrialEvent, WordToOwner};
-use crate::proof::trial_parts::{FarEnd, LinkTrouble, OwnerLink, ProcessState, TrialConnection};
+use crate::proof::trial_parts::{FarEnd, OwnerLink, ProcessState, TrialConnection};
 
 /// The pause before a lost link is dialled again.
 const DIAL_SOON: Duration = Duration::from_millis(50);
@@ -79,7 +79,7 @@ impl TrialWorld<'_> {
 
     fn dial(&self, owner: OwnerNumber, kept: &OwnerLink) -> DialOutcome {
         let is_cut = self.owners[owner.0].cut_until > self.now
-            || self.trouble_of(owner, kept.far_end).any(|trouble| trouble.kind == LinkDisturbanceKind::Lost);
+            || self.disturbances.lost_until((owner, kept.far_end), self.now).is_some();
         if is_cut {
             return DialOutcome::NoAnswer;
         }
@@ -98,13 +98,6 @@ impl TrialWorld<'_> {
                 }
             },
         }
-    }
-
-    fn trouble_of(&self, owner: OwnerNumber, far_end: FarEnd) -> impl Iterator<Item = &LinkTrouble> {
-        let now = self.now;
-        self.link_troubles.iter().filter(move |trouble| {
-            trouble.owner == owner && trouble.far_end == far_end && trouble.until > now
-        })
     }
 
     fn note_refusal(&mut self, process: OwnerProcess, link: LinkId) {
@@ -218,23 +211,24 @@ impl TrialWorld<'_> {
         });
     }
 
-    /// Something between an owner and a far end goes wrong for a while.
-    pub(super) fn trouble_link(&mut self, trouble: LinkTrouble) {
-        let now = self.now;
-        self.link_troubles.retain(|known| known.until > now);
-        self.link_troubles.push(trouble);
-        if trouble.kind == LinkDisturbanceKind::Lost {
-            self.lose_connections_between(trouble.owner, trouble.far_end);
+    /// The links between an owner and a far end are lost or slow for a while.
+    pub(super) fn disturb(
+        &mut self,
+        owner: OwnerNumber,
+        far_end: FarEnd,
+        kind: LinkDisturbanceKind,
+        length: Duration,
+    ) {
+        let until = self.now + length;
+        self.disturbances.add(LinkDisturbance { group: (owner, far_end), kind, until }, self.now);
+        if kind == LinkDisturbanceKind::Lost {
+            self.lose_connections_between(owner, far_end);
         }
     }
 
     fn delay_on(&self, connection: &TrialConnection) -> Duration {
-        let slow =
-            self.trouble_of(connection.process.owner, connection.far_end).map(|trouble| match trouble.kind {
-                LinkDisturbanceKind::Lost => Duration::ZERO,
-                LinkDisturbanceKind::Slow(delay) => delay,
-            });
-        connection.delay + slow.max().unwrap_or_default()
+        let group = (connection.process.owner, connection.far_end);
+        connection.delay + self.disturbances.slowness(group, self.now)
     }
 
     pub(super) fn send_to_far_end(&mut self, number: ConnectionNumber, event: TrialEvent) {

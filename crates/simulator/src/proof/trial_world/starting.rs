@@ -10,6 +10,7 @@ use vocabulary::{BootId, ReplicaName, Timestamp, fnv1a};
 use super::{BEGAN, SlowStarts, TrialSetup, TrialTally, TrialWorld};
 use crate::call_log::CallLog;
 use crate::event_queue::EventQueue;
+use crate::link_disturbance::LinkDisturbances;
 use crate::look_plan::LookPlan;
 use crate::ordered_way::OrderedWay;
 use crate::proof::activator_core::ActivatorCore;
@@ -48,7 +49,7 @@ impl<'a> TrialWorld<'a> {
             processes_made: 0,
             connections: BTreeMap::new(),
             connections_made: 0,
-            link_troubles: Vec::new(),
+            disturbances: LinkDisturbances::default(),
             platform: WorldPlatform::new(&services),
             pods: BTreeMap::new(),
             routes: BTreeMap::new(),
