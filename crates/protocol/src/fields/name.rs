@@ -34,7 +34,8 @@ pub(crate) enum FieldName {
 impl FieldName {
     /// The part of the field with this name, in whatever case it is written.
     pub(crate) fn of(name: &[u8]) -> Self {
-        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        // Names of HTTP/2 are in lower case: to compare them as they are takes a word or two.
+        let is = |known: &str| name == known.as_bytes() || name.eq_ignore_ascii_case(known.as_bytes());
         match name.len() {
             2 if is("te") => Self::OfHops,
             4 if is("host") => Self::Host,
