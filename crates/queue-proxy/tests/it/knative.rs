@@ -22,7 +22,7 @@ const PLACE: [(&str, &str); 4] = [
 ];
 
 fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-    [&PLACE, more].concat()
+    [&PLACE[..], more].concat()
 }
 
 /// A pod whose app is ready.

@@ -25,7 +25,7 @@ fn of_controller(changes: &[(&str, &str)]) -> Environment {
         ("ENABLE_MULTI_CONTAINER_PROBES", "false"),
         ("OBSERVABILITY_CONFIG", "{}"),
     ];
-    environment(&[&written, changes].concat())
+    environment(&[&written[..], changes].concat())
 }
 
 fn in_knative(changes: &[(&str, &str)]) -> Config {
