@@ -10,6 +10,7 @@ fn pod(name: &str, state: PodState) -> PodAssignment {
         state,
         slots: 1,
         slice: Slice::Undivided,
+        is_plain: false,
     }
 }
 
@@ -54,6 +55,30 @@ fn versions_grow_within_an_epoch() {
         (one, two),
         (Version { epoch: Epoch(4), counter: 1 }, Version { epoch: Epoch(4), counter: 2 })
     );
+}
+
+/// Contract of an installed Knative, §5.4 and §7.2: a queue-proxy of Knative's would show its app a key.
+#[test]
+fn a_pod_is_plain_without_a_link_and_in_knatives_place_until_it_has_spoken_on_one() {
+    use vocabulary::{LinkAddress, LinkChannel};
+
+    use crate::readiness::tests::{heard, pod as facts};
+
+    let named = |text| RevisionName::parse(text).expect("a name");
+    let (ours, knatives) = (named("default/service/hello"), named("default/revision/hello-00001"));
+    let unheard = HeardOfPod::default();
+    let spoken = HeardOfPod { container_concurrency: Some(0), ..heard(PodState::Ready) };
+    for (channel, expected) in [
+        (LinkChannel::TlsOfPod, [false, false, true, false]),
+        (LinkChannel::Scraped, [true; 4]),
+        (LinkChannel::Unasked, [true; 4]),
+    ] {
+        let link = LinkAddress { channel, ..SocketAddr::from(([10, 0, 0, 1], 8024)).into() };
+        let pod = PodFacts { link: Some(link), ..facts("p") };
+        let found = [(&ours, &unheard), (&ours, &spoken), (&knatives, &unheard), (&knatives, &spoken)]
+            .map(|(revision, heard)| is_plain(revision, &pod, heard));
+        assert_eq!(found, expected, "{channel:?}");
+    }
 }
 
 #[test]
