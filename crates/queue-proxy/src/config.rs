@@ -236,7 +236,7 @@ impl Config {
             response_start: reader.seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS"),
             idle: reader.seconds("REVISION_IDLE_TIMEOUT_SECONDS"),
         };
-        let (observability, reporting) = reader.observability("OBSERVABILITY_CONFIG");
+        let (observability, reporting) = place.observability(reader);
         let logged_probes =
             if observability.enable_probe_request_log { LoggedProbes::All } else { LoggedProbes::None };
         let app_grace = reader.duration_or("EBB_APP_GRACE", place.app_grace(timeouts));

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use runtime::EnvironmentReader;
-use vocabulary::{AppProtocol, DRAIN_LIMIT_DEFAULT, PodName, RequestTimeouts, drain_limit_within};
+use runtime::{Environment, EnvironmentReader, Observability, RequestReporting};
+use vocabulary::{AppProtocol, DRAIN_LIMIT_DEFAULT, PodName, Problem, RequestTimeouts, drain_limit_within};
 
 /// The port of requests by which Knative's controller says that the app speaks HTTP/2 without TLS.
 const H2C_PORT: u16 = 8013;
@@ -57,6 +57,24 @@ impl QueueProxyPlace {
         reader.text("EBB_LINK_CA").or_else(of_controller).map(str::to_owned)
     }
 
+    /// The settings of the request log and of traces. In Knative's place nothing is told about requests where
+    /// they cannot be read: Knative's webhook has let them pass, and every pod would end with them.
+    pub(super) fn observability(
+        self,
+        reader: &mut EnvironmentReader<'_>,
+    ) -> (Observability, RequestReporting) {
+        const NAME: &str = "OBSERVABILITY_CONFIG";
+        if self == Self::Knative
+            && let Err(problems) = read_alone(NAME, reader.text(NAME).unwrap_or_default())
+        {
+            for problem in problems {
+                reader.warn(NAME, &format!("has no effect: {problem}"));
+            }
+            return Default::default();
+        }
+        reader.observability(NAME)
+    }
+
     /// What the app has for its own end where `EBB_APP_GRACE` says nothing. The grace period of a pod of
     /// Knative's is the time that one request may take: of a short one most must be left for requests.
     pub(super) fn app_grace(self, timeouts: RequestTimeouts) -> Duration {
@@ -81,4 +99,12 @@ impl QueueProxyPlace {
             (Self::Ebb | Self::Knative, _) => limit,
         }
     }
+}
+
+/// The problems of these settings, if they have any.
+fn read_alone(name: &str, text: &str) -> Result<(), Vec<Problem>> {
+    let environment = Environment::from([(name.to_owned(), text.to_owned())]);
+    let mut reader = EnvironmentReader::new(&environment);
+    let _read = reader.observability(name);
+    reader.finish(()).map(|_checked| ())
 }

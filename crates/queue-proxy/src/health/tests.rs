@@ -114,7 +114,7 @@ async fn an_app_that_stops_passing_is_unready_and_may_come_back() {
     LocalSet::new().run_until(following).await;
 }
 
-/// Knative's probes of several containers: contract §6.4.
+/// R14: Knative's probes of several containers.
 #[tokio::test(flavor = "current_thread")]
 async fn a_pod_of_several_probes_is_ready_while_each_of_them_passes() {
     let following = async {

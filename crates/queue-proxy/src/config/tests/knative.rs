@@ -108,6 +108,20 @@ fn a_drain_ends_within_the_grace_period_without_a_word_of_an_owner() {
     assert_eq!(raised.drain_limit, seconds(345), "by a webhook that raised the grace period, too");
 }
 
+/// Contract §4.1: nothing of these settings is a refusal, for every pod has them.
+#[test]
+fn a_request_log_that_cannot_be_read_is_a_warning() {
+    for text in [r#"{"enableRequestLog":true,"requestLogTemplate":"{{.Foo}}"}"#, "nonsense"] {
+        let bad = [("OBSERVABILITY_CONFIG", text)];
+        assert_eq!(in_knative(&bad).reporting.log, None, "{text}");
+        let told = warnings(&bad);
+        let expected = "OBSERVABILITY_CONFIG has no effect: OBSERVABILITY_CONFIG";
+        assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+    }
+    let unknown = [("OBSERVABILITY_CONFIG", r#"{"enableRequestLog":true,"vendor":{}}"#)];
+    assert!(in_knative(&unknown).reporting.log.is_some() && warnings(&unknown).is_empty());
+}
+
 #[test]
 fn the_level_of_knatives_log_is_that_of_ours_unless_ours_is_said() {
     let log = |changes: &[_]| in_knative(changes).log;
