@@ -82,7 +82,8 @@ fn ebbs_activator_keeps_the_ports_of_knatives_service_and_declares_its_link() {
     assert_eq!(mounts, volumes);
 }
 
-/// Other keys of the ConfigMap are the release's, and its name must stay: Knative's controller reads it by that.
+/// Other keys of the ConfigMap are the release's, and its name must stay: Knative's controller reads it by
+/// that.
 #[test]
 fn the_step_of_the_queue_proxies_writes_two_keys_of_config_deployment() {
     let step = documents(QUEUE_PROXY_STEP).remove(0);

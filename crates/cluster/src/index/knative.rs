@@ -84,6 +84,7 @@ impl Index {
         let is_news = self.revisions.put_deployment(key.clone(), &revision, environment);
         self.put_workload(*shown, origin);
         if is_news {
+            self.notices.tell(Topic::Pods(revision.clone()));
             self.notices.tell(Topic::Revision(revision));
         }
     }
@@ -153,8 +154,8 @@ impl Index {
         let wanted = self.workloads.counts().wanted(&workload.record.revision)?;
         let reading = (*target == workload.record.object).then(|| self.read_revision(key, wanted))??;
         // An activator of Knative's shows no key: as long as one is there its word counts without.
-        let keys = || self.workloads.hop_keys_of(workload);
-        let hop_keys = if self.has_knatives_activators() { Vec::new() } else { keys() };
+        let hop_keys =
+            if self.has_knatives_activators() { Vec::new() } else { self.workloads.hop_keys_of(workload) };
         Some(RevisionFacts { hop_keys, ..reading.facts })
     }
 
