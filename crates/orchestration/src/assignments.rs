@@ -106,8 +106,11 @@ pub(crate) fn urgency(previous: Option<&Assignment>, next: &Assignment) -> Optio
     Some(if serves_alike { Urgency::Soon } else { Urgency::AtOnce })
 }
 
-fn usable(assignment: &Assignment) -> impl Iterator<Item = (&PodName, SocketAddr)> {
-    (assignment.pods.iter()).filter(|pod| pod.state == PodState::Ready).map(|pod| (&pod.pod, pod.address))
+/// The pods that take requests, and how they are told of them: one that knows keys takes a request without
+/// one for a client's.
+fn usable(assignment: &Assignment) -> impl Iterator<Item = (&PodName, SocketAddr, bool)> {
+    let ready = assignment.pods.iter().filter(|pod| pod.state == PodState::Ready);
+    ready.map(|pod| (&pod.pod, pod.address, pod.is_plain))
 }
 
 /// Whether several activators divide the pods of a revision among them: only where pods have a limit that

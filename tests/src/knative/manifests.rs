@@ -91,7 +91,8 @@ fn the_step_of_the_queue_proxies_writes_two_keys_of_config_deployment() {
     let map = &step["configMapGenerator"][0];
     let placed = [&map["name"], &map["namespace"], &map["behavior"]];
     assert_eq!(placed, ["config-deployment", "knative-serving", "merge"]);
-    assert!(text(map, "/literals/0").starts_with("queue-sidecar-image=ebb-queue-proxy:"), "{map}");
+    let image = concat!("queue-sidecar-image=ebb-queue-proxy:", env!("CARGO_PKG_VERSION"));
+    assert_eq!(text(map, "/literals/0"), image);
     assert_eq!(text(map, "/files/0"), "queue-sidecar-rootca=ca.crt");
     named(&documents(RELEASE), "ConfigMap", "config-deployment");
 }

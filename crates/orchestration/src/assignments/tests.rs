@@ -30,6 +30,8 @@ fn a_change_is_urgent_only_if_usable_pods_or_the_path_changed() {
     let empty = with(&[]);
     let starting = with(&[("a", PodState::Starting)]);
     let ready = with(&[("a", PodState::Ready)]);
+    let mut plain = ready.clone();
+    plain.pods[0].is_plain = true;
     let more = with(&[("a", PodState::Ready), ("b", PodState::Unheard)]);
     let leaving = with(&[("a", PodState::Draining), ("b", PodState::Unheard)]);
     let direct = Assignment { routing: Routing::Direct, ..leaving.clone() };
@@ -38,6 +40,7 @@ fn a_change_is_urgent_only_if_usable_pods_or_the_path_changed() {
         ("a repeat", Some(&empty), &empty, None),
         ("a pod starts", Some(&empty), &starting, Some(Urgency::Soon)),
         ("it is ready", Some(&starting), &ready, Some(Urgency::AtOnce)),
+        ("it has a link", Some(&plain), &ready, Some(Urgency::AtOnce)),
         ("another one", Some(&ready), &more, Some(Urgency::Soon)),
         ("the first leaves", Some(&more), &leaving, Some(Urgency::AtOnce)),
         ("another path", Some(&leaving), &direct, Some(Urgency::AtOnce)),
