@@ -100,6 +100,9 @@ pub struct PodAssignment {
     pub slots: u32,
     /// Whether other activators send to it too.
     pub slice: Slice,
+    /// Whether its queue-proxy is told nothing in ebb's words, a hop key least of all: it is Knative's, which
+    /// would pass them on to the app, or has not proved yet to be ebb's. Of meaning in Knative's place alone.
+    pub is_plain: bool,
 }
 
 /// Which port of a pod takes the requests that came by a port of the activator; those that are not named go
