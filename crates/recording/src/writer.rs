@@ -13,7 +13,7 @@ use std::time::Duration;
 use orchestration::OrchestratorSettings;
 use vocabulary::{ReplicaName, Timestamp};
 
-use crate::entry::RecordEntry;
+use crate::entry::{RecordEntry, RecordInput};
 use crate::frames::{input_out, outcome_out};
 use crate::header::{SegmentHeader, SegmentStart};
 use crate::hidden_frames::FrameHiding;
@@ -29,7 +29,7 @@ use crate::segment_files::{create_segment, make_room};
 use crate::wire::proto::{FrameBody, OutcomeMessage};
 
 /// How often a keyframe is written, at which a replay can begin.
-const KEYFRAME_EVERY: Duration = Duration::from_secs(600);
+pub const KEYFRAME_EVERY: Duration = Duration::from_secs(600);
 /// A segment of so many bytes ends.
 const SEGMENT_BYTES_MAX: u64 = 16 << 20;
 /// So many segments at least are in a record, so that removing one leaves most of it.
@@ -204,7 +204,11 @@ impl RecordWriter {
     }
 
     fn write_frame(&mut self, entry: &RecordEntry, outcome: Option<OutcomeMessage>) -> io::Result<()> {
-        let mut body = input_out(&entry.input, &self.secrets);
+        // The names in a state cannot be hidden.
+        if self.hiding.is_some() && matches!(entry.input, RecordInput::State(_)) {
+            return Ok(());
+        }
+        let Some(mut body) = input_out(&entry.input, &self.secrets) else { return Ok(()) };
         self.hiding.iter_mut().for_each(|hiding| hiding.hide(&mut body));
         self.segment.as_mut().map_or(Ok(()), |segment| segment.push(entry.at, body, outcome))
     }

@@ -41,6 +41,7 @@ fn call(recorder: &mut Recorder, orchestrator: &mut Orchestrator, input: RecordI
     match input {
         RecordInput::Event(event) => orchestrator.handle(*event, now),
         RecordInput::Advance => orchestrator.advance(now),
+        RecordInput::State(_) => {}
     }
     while let Some(command) = orchestrator.next_command() {
         recorder.command(&command);
