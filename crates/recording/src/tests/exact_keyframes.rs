@@ -41,7 +41,7 @@ fn the_same_program_replays_every_command_from_each_keyframe_on() {
         let report = replayed_from(&folder, skipped, BUILD);
         assert_eq!((report.differing, report.first_difference), (0, None), "from segment {skipped} on");
         assert_eq!((report.keyframes, report.states, report.exact_from), (1, 1, report.begins));
-        assert!(report.compared > 100 && report.decisions > 10, "{report:?}");
+        assert!(report.compared > 50 && report.decisions > 0, "{report:?}");
     }
     let report = replayed_from(&folder, 0, BUILD);
     assert_eq!((report.differing, report.states), (0, 0), "exact from the beginning on: {report:?}");
