@@ -36,8 +36,9 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// How long the end of an autoscaler waits for its last calls to be written.
 const FINISH_MAX: Duration = Duration::from_secs(2);
 
-/// With more revisions the state of the control loop is not recorded. A copy of it is made between two events,
-/// and takes some microseconds for each revision; what is more than 4 MiB as bytes is not written anyway.
+/// With more revisions the state of the control loop is not recorded. A copy of it is made between two
+/// events, and takes some microseconds for each revision; what is more than 4 MiB as bytes is not written
+/// anyway.
 const STATE_REVISIONS_MAX: usize = 250;
 
 /// The event loop's end of the way to the record.
@@ -46,8 +47,8 @@ pub(crate) struct Recorder {
     calls: Vec<RecordEntry>,
     /// When the first of these calls was made.
     since: Timestamp,
-    /// When the state of the control loop is recorded next, so that a replay can begin there; `None` before the
-    /// first call.
+    /// When the state of the control loop is recorded next, so that a replay can begin there; `None` before
+    /// the first call.
     state_at: Option<Timestamp>,
     /// Names in a state cannot be hidden.
     takes_states: bool,
@@ -148,8 +149,8 @@ impl Recorder {
         self.calls.push(RecordEntry { at: now, input, commands: Vec::new() });
     }
 
-    /// Whether the state of the control loop, which knows so many revisions, is to be recorded before its next
-    /// call. It is asked for at most every ten minutes, with the keyframe that every program reads.
+    /// Whether the state of the control loop, which knows so many revisions, is to be recorded before its
+    /// next call. It is asked for at most every ten minutes, with the keyframe that every program reads.
     pub(crate) fn takes_state(&mut self, revisions: usize, now: Timestamp) -> bool {
         if self.continuity != RecordContinuity::Whole || self.state_at.is_none_or(|at| now < at) {
             return false;

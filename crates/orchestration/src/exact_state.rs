@@ -1,7 +1,7 @@
 //! The state of the control loop as a value that becomes bytes, for an exact keyframe of a record.
 //!
-//! The bytes have the form of the private state. They are no promise to anyone: only the executable that wrote
-//! them reads them, and any other begins with the facts that a new owner would be told.
+//! The bytes have the form of the private state. They are no promise to anyone: only the executable that
+//! wrote them reads them, and any other begins with the facts that a new owner would be told.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use vocabulary::{HopKey, LinkAddress, LinkToken};
 
 use crate::state::ControlState;
 
-/// Everything that an [`crate::Orchestrator`] goes by, between two of its calls. Left out is what only readers
-/// are shown: problems, the last decisions of each revision, and the lives of pods.
+/// Everything that an [`crate::Orchestrator`] goes by, between two of its calls. Left out is what only
+/// readers are shown: problems, the last decisions of each revision, and the lives of pods.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExactState(ControlState);
 

@@ -1,8 +1,8 @@
 //! An exact keyframe: the private state of the control loop as bytes.
 //!
 //! Only the executable that wrote them reads them. Any other one begins with the keyframe that every program
-//! reads. Secrets are replaced as in facts, by the same hashes: a fact behind the keyframe that names the same
-//! token is no news.
+//! reads. Secrets are replaced as in facts, by the same hashes: a fact behind the keyframe that names the
+//! same token is no news.
 
 use orchestration::ExactState;
 

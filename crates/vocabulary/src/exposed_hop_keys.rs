@@ -1,8 +1,8 @@
 //! Hop keys within the state of the control loop, as an exact keyframe of a record has them.
 //!
-//! A key has no `Serialize` of its own, so that no message and no answer can hold one by accident. A field that
-//! belongs to a keyframe names this form (`#[serde(with = "…")]`), and whoever writes the keyframe replaces
-//! each key by a hash before.
+//! A key has no `Serialize` of its own, so that no message and no answer can hold one by accident. A field
+//! that belongs to a keyframe names this form (`#[serde(with = "…")]`), and whoever writes the keyframe
+//! replaces each key by a hash before.
 
 use serde::{Deserialize as _, Deserializer, Serializer};
 

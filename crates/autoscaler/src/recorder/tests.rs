@@ -71,6 +71,20 @@ async fn calls_are_written_until_the_end_and_decided_again() {
 }
 
 #[test]
+fn a_state_is_asked_for_every_ten_minutes_unless_it_is_large() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut recorder = started(folder.path());
+    assert!(!recorder.takes_state(1, Timestamp::from_secs(9_000)), "no call was made yet");
+    recorder.begin(RecordInput::Advance, Timestamp::from_secs(3_600));
+    let mut takes =
+        |revisions: usize, second: u64| recorder.takes_state(revisions, Timestamp::from_secs(second));
+    assert_eq!([4_199, 4_200, 4_201].map(|second| takes(1, second)), [false, true, false]);
+    assert!(!takes(STATE_REVISIONS_MAX + 1, 4_800) && !takes(1, 4_801), "too large, and not asked for again");
+    assert!(takes(STATE_REVISIONS_MAX, 5_400));
+    recorder.leave();
+}
+
+#[test]
 fn a_thread_that_is_too_slow_costs_measurements_and_no_facts() {
     let registry = MetricsRegistry::default();
     let metrics = AutoscalerMetrics::register(&registry);

@@ -17,7 +17,7 @@ pub(super) fn serialize<Item: Serialize, To: Serializer, const N: usize>(
 pub(super) fn deserialize<'de, Item: Deserialize<'de>, Source: Deserializer<'de>, const N: usize>(
     from: Source,
 ) -> Result<[Item; N], Source::Error> {
-    let items = Vec::deserialize(from)?;
+    let items = Vec::<Item>::deserialize(from)?;
     let length = items.len();
     items.try_into().map_err(|_| Source::Error::invalid_length(length, &"another number of items"))
 }

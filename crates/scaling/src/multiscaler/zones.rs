@@ -16,8 +16,8 @@ impl Multiscaler {
         zones.filter(|zone| !zone.is_utc()).cloned().collect()
     }
 
-    /// Gives every revision the zones that are known, as after an exact keyframe was read, in which they stand
-    /// once.
+    /// Gives every revision the zones that are known, as after an exact keyframe was read, in which they
+    /// stand once.
     pub fn share_zones(&mut self) {
         for revision in self.revisions.values_mut() {
             revision.set_zones(Arc::clone(&self.zones));
