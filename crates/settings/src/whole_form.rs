@@ -14,14 +14,14 @@ use crate::spec::ScalingSpec;
 
 /// Settings of which the API shows a part.
 pub trait WholeForm: Sized {
-    /// Writes all of them.
+    /// Writes the settings with every field.
     fn write<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error>;
 
-    /// Reads what [`WholeForm::write`] wrote.
+    /// Reads settings that [`WholeForm::write`] has written.
     fn read<'de, Source: Deserializer<'de>>(from: Source) -> Result<Self, Source::Error>;
 }
 
-/// Writes settings whole.
+/// Writes settings with what the API leaves out.
 pub fn serialize<Settings: WholeForm, To: Serializer>(
     settings: &Settings,
     to: To,

@@ -13,7 +13,7 @@ pub fn serialize<To: Serializer>(keys: &[HopKey], to: To) -> Result<To::Ok, To::
     to.collect_seq(keys.iter().map(HopKey::expose))
 }
 
-/// Reads what [`serialize`] wrote.
+/// Reads keys that [`serialize`] has written.
 pub fn deserialize<'de, Source: Deserializer<'de>>(from: Source) -> Result<Vec<HopKey>, Source::Error> {
     let texts = Vec::<String>::deserialize(from)?;
     Ok(texts.into_iter().map(HopKey::new).collect())

@@ -1,4 +1,4 @@
-//! What proves to a queue-proxy that an activator has counted a request already.
+//! What proves to a queue-proxy that a request comes from an activator?
 
 use std::fmt;
 
