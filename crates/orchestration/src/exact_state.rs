@@ -30,7 +30,7 @@ impl ExactState {
     /// no record has and nothing is decided by, such as the address of Prometheus, which may hold a password.
     /// No secret is left in the result.
     #[must_use]
-    pub fn as_recorded(
+    pub fn into_recorded(
         mut self,
         hop_key: impl Fn(&HopKey) -> HopKey,
         token: impl Fn(&LinkToken) -> LinkToken,

@@ -14,7 +14,7 @@ const STATE_BYTES_MAX: usize = 4 << 20;
 
 /// The bytes of a state; `None` if it is too large.
 pub(crate) fn state_out(state: &ExactState, secrets: &SecretHasher) -> Option<Vec<u8>> {
-    let recorded = state.clone().as_recorded(|key| secrets.hop_key(key), |token| secrets.token(token));
+    let recorded = state.clone().into_recorded(|key| secrets.hop_key(key), |token| secrets.token(token));
     // Nothing in the state is without a form, so a state that cannot be written does not occur.
     postcard::to_stdvec(&recorded).ok().filter(|bytes| bytes.len() <= STATE_BYTES_MAX)
 }

@@ -220,7 +220,7 @@ impl RecordReplay {
         if !header.wall_clock.is_zero() {
             self.clock = WallClockReading::new(header.at, header.wall_clock);
         }
-        self.is_own = self.program.as_deref() == Some(&*header.build);
+        self.is_own = self.program.as_deref() == Some(header.build.as_str());
         self.report.builds.insert(header.build);
         self.report.owner = Some(header.owner);
         self.report.is_anonymous |= header.is_anonymous;
