@@ -13,7 +13,7 @@ use std::time::Duration;
 use orchestration::OrchestratorSettings;
 use vocabulary::{ReplicaName, Timestamp};
 
-use crate::entry::{RecordEntry, RecordInput};
+use crate::entry::RecordEntry;
 use crate::frames::{input_out, outcome_out};
 use crate::header::{SegmentHeader, SegmentStart};
 use crate::hidden_frames::FrameHiding;
@@ -34,6 +34,8 @@ pub const KEYFRAME_EVERY: Duration = Duration::from_secs(600);
 const SEGMENT_BYTES_MAX: u64 = 16 << 20;
 /// So many segments at least are in a record, so that removing one leaves most of it.
 const SEGMENTS_MIN: u64 = 4;
+/// So many states of the control loop would fit into a record; a larger state is not written.
+const STATES_MIN: u64 = 16;
 /// A disk that was full is tried again after so long.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -204,11 +206,14 @@ impl RecordWriter {
     }
 
     fn write_frame(&mut self, entry: &RecordEntry, outcome: Option<OutcomeMessage>) -> io::Result<()> {
-        // The names in a state cannot be hidden.
-        if self.hiding.is_some() && matches!(entry.input, RecordInput::State(_)) {
-            return Ok(());
-        }
         let Some(mut body) = input_out(&entry.input, &self.secrets) else { return Ok(()) };
+        if let FrameBody::ExactState(exact) = &body {
+            let bytes = u64::try_from(exact.state.len()).unwrap_or(u64::MAX);
+            // The names in a state cannot be hidden, and a small record is not to be full of states.
+            if self.hiding.is_some() || bytes > self.settings.bytes_max / STATES_MIN {
+                return Ok(());
+            }
+        }
         self.hiding.iter_mut().for_each(|hiding| hiding.hide(&mut body));
         self.segment.as_mut().map_or(Ok(()), |segment| segment.push(entry.at, body, outcome))
     }

@@ -58,6 +58,13 @@ fn another_program_compares_counts_from_a_keyframe_on() {
 }
 
 #[test]
+fn a_small_record_has_no_state() {
+    let folder = recorded(&with_states(entries(&calls())), 60_000);
+    let report = replayed_from(&folder, 0, BUILD);
+    assert_eq!((report.keyframes, report.states, report.exact_from), (1, 0, None), "{report:?}");
+}
+
+#[test]
 fn an_anonymous_record_has_no_state() {
     let hidden = |folder: &Path| RecordSettings {
         names: RecordedNames::Hidden(NameKey::default()),
