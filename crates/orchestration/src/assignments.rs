@@ -7,6 +7,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use settings::ClusterConfig;
 use vocabulary::{
     Assignment, Epoch, KNATIVE_REVISION_KIND, PodAssignment, PodCount, PodName, PodState, ReplicaId,
@@ -22,7 +23,7 @@ use crate::slices::Share;
 
 /// Numbers each word that must replace an earlier one: greater than anything an earlier owner sent, and than
 /// all of our own so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Versions {
     counted: u64,
 }
