@@ -67,7 +67,6 @@ pub(crate) enum RequestMeasure {
 }
 
 /// What became of one attempt.
-#[expect(clippy::large_enum_variant, reason = "nearly every attempt ends with an answer")]
 enum AttemptOutcome {
     Answer(Response<Body>),
     /// The pod never started the request.

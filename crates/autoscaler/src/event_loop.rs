@@ -286,6 +286,9 @@ impl EventLoop {
             self.orchestrator.advance(now);
             self.perform(now);
         }
+        if self.record.takes_state(self.orchestrator.revision_count(), now) {
+            self.record.begin(|| RecordInput::State(Box::new(self.orchestrator.exact_state())), now);
+        }
         self.record.hand_over_if_due(now);
         if self.publish_at() <= now {
             self.tell_readers(now);

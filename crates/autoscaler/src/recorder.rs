@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use orchestration::{ControlCommand, ControlEvent, OrchestratorSettings};
 use recording::{
-    KeyframeHistories, RecordEntry, RecordInput, RecordLoss, RecordSettings, RecordWriter,
-    build_of_this_program,
+    KEYFRAME_EVERY, KeyframeHistories, RecordEntry, RecordInput, RecordLoss, RecordSettings, RecordWriter,
+    RecordedNames, build_of_this_program,
 };
 use scaling::HistoryRecord;
 use tokio::sync::oneshot;
@@ -36,12 +36,22 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// How long the end of an autoscaler waits for its last calls to be written.
 const FINISH_MAX: Duration = Duration::from_secs(2);
 
+/// With more revisions the state of the control loop is not recorded. A copy of it is made between two
+/// events, and takes some microseconds for each revision; what is more than 4 MiB as bytes is not written
+/// anyway.
+const STATE_REVISIONS_MAX: usize = 250;
+
 /// The event loop's end of the way to the record.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     calls: Vec<RecordEntry>,
     /// When the first of these calls was made.
     since: Timestamp,
+    /// When the state of the control loop is recorded next, so that a replay can begin there; `None` before
+    /// the first call.
+    state_at: Option<Timestamp>,
+    /// Names in a state cannot be hidden.
+    takes_states: bool,
     /// Whether calls before the present ones were dropped.
     continuity: RecordContinuity,
     batches: SyncSender<RecordBatch>,
@@ -104,6 +114,7 @@ impl Recorder {
         tracing::info!(%owner, folder = %folder.display(), bytes_max, "the run is recorded");
         let (batches, waiting) = sync_channel(WAITING_MAX);
         let (finish, finished) = oneshot::channel();
+        let takes_states = matches!(names, RecordedNames::Plain);
         let counted = metrics.clone();
         // A panic ends the record alone: the event loop finds its channel closed, counts what it drops and
         // says so.
@@ -121,7 +132,9 @@ impl Recorder {
             return None;
         }
         let since = calls.first().map(|call| call.at).unwrap_or_default();
-        Some(Self { calls, since, continuity: RecordContinuity::Whole, batches, finished, metrics })
+        let state_at = calls.first().map(|call| call.at + KEYFRAME_EVERY);
+        let continuity = RecordContinuity::Whole;
+        Some(Self { calls, since, state_at, takes_states, continuity, batches, finished, metrics })
     }
 
     /// The orchestrator is about to be called.
@@ -132,7 +145,18 @@ impl Recorder {
         if self.calls.is_empty() {
             self.since = now;
         }
+        self.state_at.get_or_insert(now + KEYFRAME_EVERY);
         self.calls.push(RecordEntry { at: now, input, commands: Vec::new() });
+    }
+
+    /// Whether the state of the control loop, which knows so many revisions, is to be recorded before its
+    /// next call. It is asked for at most every ten minutes, with the keyframe that every program reads.
+    pub(crate) fn takes_state(&mut self, revisions: usize, now: Timestamp) -> bool {
+        if self.continuity != RecordContinuity::Whole || self.state_at.is_none_or(|at| now < at) {
+            return false;
+        }
+        self.state_at = Some(now + KEYFRAME_EVERY);
+        self.takes_states && revisions <= STATE_REVISIONS_MAX
     }
 
     /// A command came out of the last call.
@@ -220,7 +244,7 @@ fn is_needed(call: &RecordEntry) -> bool {
         return true;
     }
     match &call.input {
-        RecordInput::Advance => false,
+        RecordInput::Advance | RecordInput::State(_) => false,
         RecordInput::Event(event) => match &**event {
             ControlEvent::Platform(_)
             | ControlEvent::LinkChanged { .. }

@@ -125,6 +125,14 @@ impl RunRecord {
         }
     }
 
+    /// Whether the state of the control loop is to be noted before its next call.
+    pub(crate) fn takes_state(&mut self, revisions: usize, now: Timestamp) -> bool {
+        match &mut self.state {
+            RecordState::Off | RecordState::Undecided(_) | RecordState::Unwanted => false,
+            RecordState::On(open) => open.recorder.takes_state(revisions, now),
+        }
+    }
+
     /// Hands over the calls that were noted, if they are many or old.
     pub(crate) fn hand_over_if_due(&mut self, now: Timestamp) {
         if let RecordState::On(open) = &mut self.state {

@@ -50,7 +50,7 @@ use orchestration::{PodReach, RouteInForce, Subject};
 use vocabulary::{Bucket, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::hop_keys::ClusterKeys;
-use crate::resources::activator;
+use crate::resources::activator::{self, ActivatorObject};
 use crate::resources::pod::PodObject;
 
 pub use handover::Takeover;
@@ -169,14 +169,22 @@ impl Index {
         let is_beside_knatives = self.revisions.domain().is_some();
         let object = activator::of_pod(pod);
         let object = object.map(|of| if is_beside_knatives { of.beside_knatives(pod) } else { of });
-        if self.pods.put_activator(&name, object) {
-            self.activator_changed(&name, now);
-        }
+        self.put_activator_object(&name, object, now);
     }
 
     pub(crate) fn remove_activator(&mut self, name: &ReplicaName, now: Timestamp) {
-        if self.pods.put_activator(name, None) {
-            self.activator_changed(name, now);
+        self.put_activator_object(name, None, now);
+    }
+
+    fn put_activator_object(&mut self, name: &ReplicaName, object: Option<ActivatorObject>, now: Timestamp) {
+        let had_knatives = self.has_knatives_activators();
+        if !self.pods.put_activator(name, object) {
+            return;
+        }
+        self.activator_changed(name, now);
+        if self.has_knatives_activators() != had_knatives {
+            let revisions: Vec<RevisionName> = self.revisions.names().collect();
+            self.notices.tell_all(revisions.into_iter().map(Topic::Revision));
         }
     }
 

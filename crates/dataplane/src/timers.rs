@@ -51,15 +51,22 @@ impl fmt::Display for ExceededLimit {
 
 /// When a byte of the exchange last moved, in either direction. Clones share the one answer.
 #[derive(Clone, Debug)]
-pub struct Activity {
+pub struct Activity(Rc<NotedActivity>);
+
+#[derive(Debug)]
+struct NotedActivity {
     clock: Clock,
-    last: Rc<Cell<Timestamp>>,
+    last: Cell<Timestamp>,
 }
 
 impl Activity {
+    fn since(last: Timestamp, clock: Clock) -> Self {
+        Self(Rc::new(NotedActivity { clock, last: Cell::new(last) }))
+    }
+
     /// Notes that a byte of the exchange moved now.
     pub fn mark(&self) {
-        self.last.set(self.clock.now());
+        self.0.last.set(self.0.clock.now());
     }
 }
 
@@ -117,7 +124,7 @@ impl Timers {
 
     /// Starts the clocks as of `started_at`, for a request that has waited elsewhere.
     pub fn start_at(limits: RequestTimeouts, started_at: Timestamp, clock: Clock) -> Self {
-        let activity = limits.idle.map(|_| Activity { clock, last: Rc::new(Cell::new(started_at)) });
+        let activity = limits.idle.map(|_| Activity::since(started_at, clock));
         let mut timers = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Self(None));
         let running = RunningTimers {
             clock,
@@ -233,7 +240,7 @@ impl RunningTimers {
             .filter(|_| self.is_response_awaited)
             .map(|limit| (self.started_at + limit, ExceededLimit::ResponseStart));
         let idle = match (self.limits.idle, &self.activity) {
-            (Some(limit), Some(activity)) => Some((activity.last.get() + limit, ExceededLimit::Idle)),
+            (Some(limit), Some(activity)) => Some((activity.0.last.get() + limit, ExceededLimit::Idle)),
             (Some(_) | None, _) => None,
         };
         [request, start, idle].into_iter().flatten().min_by_key(|(at, _)| *at)

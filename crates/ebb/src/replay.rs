@@ -53,7 +53,8 @@ enum ReplayEnd {
 
 fn replay(folder: &Path, options: &ReplayOptions, build: &str) -> anyhow::Result<ReplayEnd> {
     let changes = options.changes();
-    let mut replay = RecordReplay::new(opened(folder, changes.clone())?).with_changes(&changes);
+    let reader = opened(folder, changes.clone())?;
+    let mut replay = RecordReplay::new(reader).with_changes(&changes).by_program(build);
     if let Some(moment) = options.at {
         let Some(until) = instant(moment, folder)? else {
             output::print_problem(&format!("{} holds nothing that can be replayed", folder.display()));

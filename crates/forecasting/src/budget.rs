@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{Percentage, PodCount, Timestamp};
 
 use crate::look_ahead::ForecastPace;
@@ -23,7 +24,7 @@ const TENTH_MILLIS: u64 = 100;
 const MILLION: u64 = 1_000_000;
 
 /// A share of the pod-seconds of class kpa, in millionths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetShare(u64);
 
 impl BudgetShare {
@@ -54,7 +55,7 @@ pub enum BudgetAnswer {
 }
 
 /// Pod-milliseconds: those that a forecast adds, and those of class kpa.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct PodSpending {
     extra: u64,
     reactive: u64,
@@ -62,21 +63,21 @@ struct PodSpending {
 
 /// Pod-seconds of a whole minute, in tenths: the extra ones rounded up, those of class kpa rounded down. More
 /// than seven million pods count as so many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct MinutePods {
     extra: u32,
     reactive: u32,
 }
 
 /// The pods that are asked for from one check on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct PodRates {
     extra: u32,
     reactive: u32,
 }
 
 /// The pod-seconds of the last 24 hours, and since prediction was switched on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PredictionBudget {
     share: BudgetShare,
     minute: Duration,

@@ -1,11 +1,12 @@
 //! What one pod serves, and how many pods a demand needs.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::PodCount;
 
 use crate::rule::PodShare;
 
 /// What a pod is meant to serve, and the most that it serves, in the unit of the demand.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PodCapacity {
     target: f64,
     total: f64,
@@ -37,7 +38,7 @@ impl PodCapacity {
 }
 
 /// How far a floor may lie above the count of class kpa: a forecast is no reason for any number of pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FloorCap {
     /// So many times the count of class kpa.
     pub times: u32,

@@ -1,5 +1,7 @@
 //! Which rule is in force: the cheapest of those that would have saved nearly as much as the best one.
 
+use serde::{Deserialize, Serialize};
+
 use crate::budget::BudgetShare;
 use crate::replay::ReplayTotals;
 use crate::rule::RuleNumber;
@@ -10,7 +12,7 @@ const LATE_MIN: f64 = 1e-5;
 const NEARLY_BEST: f64 = 0.95;
 
 /// When the rule is chosen anew.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChoiceTimes {
     /// At the beginning of each hour.
     #[default]
@@ -20,7 +22,7 @@ pub enum ChoiceTimes {
 }
 
 /// The rule that was chosen, and what there was to choose from.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RuleChoice {
     /// The rule in force from then on.
     pub rule: RuleNumber,

@@ -1,5 +1,6 @@
 //! What each rule expects when a minute begins, and the floor that follows.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::PodCount;
 
 use crate::capacity::PodCapacity;
@@ -9,7 +10,7 @@ use crate::rises::{ExpectedRise, Rises};
 use crate::rule::{PodShare, ProfileScale, RULES, Rule, RuleNumber};
 
 /// What a rule goes by.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ExpectationBasis {
     /// How much demand rose in past periods.
     Rise(ExpectedRise),
@@ -23,7 +24,7 @@ pub enum ExpectationBasis {
 }
 
 /// The demand that a rule expects within the look-ahead.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpectedDemand {
     /// The greatest demand that is expected.
     pub demand: f64,
@@ -36,7 +37,7 @@ pub struct ExpectedDemand {
 pub(crate) type Expectations = [Option<ExpectedDemand>; RULES];
 
 /// What rules remember from one minute to the next.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RuleMemory {
     profiles: NearProfiles,
     level: LevelWindow,

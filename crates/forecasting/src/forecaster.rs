@@ -6,6 +6,7 @@
 //! counts change ─► the floor of the rule in force, its cap, the budget ◄─────────────────┴─┘
 //! ```
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, Timestamp};
 
 use crate::budget::{BudgetAnswer, BudgetShare, PredictionBudget};
@@ -26,7 +27,7 @@ use crate::scorecard::Scorecard;
 const LATE_MINUTES_MAX: u64 = 1;
 
 /// What a person set, as far as a forecast goes by it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForecastSettings {
     /// How much one pod serves.
     pub capacity: PodCapacity,
@@ -65,7 +66,7 @@ pub struct PredictedFloor {
 }
 
 /// The forecast of one revision.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Forecaster {
     settings: ForecastSettings,
     memory: RuleMemory,
@@ -82,7 +83,7 @@ pub struct Forecaster {
 }
 
 /// The minute that begins or runs, as every rule sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct NearMinute {
     minute: u64,
     look_ahead: LookAhead,

@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 const GAPS_KEPT: usize = 200;
 /// Fewer gaps than this tell nothing.
 const GAPS_MIN: usize = 6;
@@ -18,7 +20,7 @@ const LENGTHS_TRIED: usize = 24;
 const WORTH_MIN: f64 = 0.5;
 
 /// The minutes of a gap in which a pod is kept warm, both included, counted from the end of the last request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmInterval {
     /// The first of the minutes; with 0 the last pod stays.
     pub from: usize,
@@ -38,7 +40,7 @@ pub struct WarmTerms {
 }
 
 /// The last gaps between requests, in whole minutes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdleGaps {
     minutes: VecDeque<u16>,
 }

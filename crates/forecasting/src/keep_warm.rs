@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, Timestamp};
 
 use crate::idle_gaps::{IdleGaps, WarmInterval, WarmTerms};
@@ -21,7 +22,7 @@ pub enum WarmAnswer {
 }
 
 /// The gaps of a revision, and the pod that bridges them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeepWarm {
     pace: ForecastPace,
     gaps: IdleGaps,

@@ -3,6 +3,7 @@
 //! The edge knows the zones of the world and says here how far local time is from UTC, and when that changes.
 //! What is kept are the changes of the days that rules look at.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::WeekMinute;
 
 const MINUTES_OF_HOUR: u64 = 60;
@@ -11,13 +12,13 @@ pub(crate) const MINUTES_OF_DAY: u64 = 24 * MINUTES_OF_HOUR;
 const CHANGES_KEPT: usize = 4;
 
 /// How far local time is ahead of UTC, in minutes, before and after each change.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneOffsets {
     first: i32,
     changes: Vec<OffsetChange>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct OffsetChange {
     /// The first minute since 1970, by UTC, with the new offset.
     minute: u64,

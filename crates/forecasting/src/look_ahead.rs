@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::ScaleUpForward;
 
 use crate::quantile::Quantile;
@@ -17,7 +18,7 @@ pub(crate) const LOOK_AHEAD_MINUTES_MAX: usize = 61;
 
 /// How long the minutes of a forecast are. Tests on real processes have shorter ones, and with them shorter
 /// hours and days.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForecastPace {
     minute: Duration,
     /// What is added to the time that starts took.
@@ -29,7 +30,7 @@ pub struct ForecastPace {
 }
 
 /// How long before demand comes a pod for it is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LookAhead {
     /// The time that a start takes, with a margin.
     pub time: Duration,
@@ -38,7 +39,7 @@ pub struct LookAhead {
 }
 
 /// The times that the last starts of a workload took.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartTimes {
     recent: VecDeque<Duration>,
 }

@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::local_time::ZoneOffsets;
 use crate::minute_view::MinuteView;
 use crate::past_demand::MinuteDemand;
@@ -24,7 +26,7 @@ const OF_DAYS: [Quantile; 3] = [HALF, MOST, NEARLY_ALL];
 const OF_WEEKS: [Quantile; 2] = [MOST, ALL];
 
 /// The quantiles of the demand at one minute of past days and weeks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct MinuteProfile {
     days: Option<[f64; OF_DAYS.len()]>,
     weeks: Option<[f64; OF_WEEKS.len()]>,
@@ -37,7 +39,7 @@ pub(crate) struct GreatestProfile {
 }
 
 /// The profiles of the minutes that are near.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct NearProfiles {
     /// The minute of the first profile.
     first: u64,
@@ -47,12 +49,12 @@ pub(crate) struct NearProfiles {
 }
 
 /// The last minutes beside what is usual for them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LevelWindow {
     minutes: VecDeque<Option<LevelMinute>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct LevelMinute {
     mean: f64,
     usual: f64,

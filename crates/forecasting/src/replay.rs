@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::PodCount;
 
 use crate::look_ahead::LOOK_AHEAD_MINUTES_MAX;
@@ -45,7 +46,7 @@ pub(crate) struct PlayedMinute {
 }
 
 /// What each player would have done in the last seven days, in whole hours.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReplayTotals {
     /// Request-seconds that were asked for.
     pub(crate) demand: f64,
@@ -60,7 +61,7 @@ pub(crate) struct ReplayTotals {
 }
 
 /// The sums of an hour that has ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct HourSums {
     hour: u64,
     demand: ShortNumber,
@@ -71,7 +72,7 @@ struct HourSums {
 }
 
 /// A minute whose pods may not be ready yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct RecentMinute {
     wants: [PodCount; PLAYERS],
     demand: Option<f64>,
@@ -79,7 +80,7 @@ struct RecentMinute {
 }
 
 /// What each player would have done, by hours of local time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RuleReplay {
     /// The last minutes, the latest last.
     recent: VecDeque<RecentMinute>,
@@ -88,7 +89,7 @@ pub(crate) struct RuleReplay {
     open: OpenHour,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct OpenHour {
     hour: u64,
     sums: ReplayTotals,

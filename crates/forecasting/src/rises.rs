@@ -3,6 +3,8 @@
 //! A rise is told from the level: a day that is busier as a whole than the days before it expects the rise of
 //! those days on top of its own demand.
 
+use serde::{Deserialize, Serialize};
+
 use crate::minute_view::MinuteView;
 use crate::quantile::Quantile;
 use crate::rule::RulePeriod;
@@ -18,7 +20,7 @@ pub(crate) struct Rises {
 }
 
 /// A rise that some part of the periods did not exceed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpectedRise {
     /// The mean demand of the last three minutes.
     pub base: f64,

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::quantile::Quantile;
 
 /// The number of rules, with the one that asks for nothing.
 pub const RULES: usize = 21;
 
 /// How far back a rule looks, again and again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RulePeriod {
     /// The same minute of the last seven days, by local time.
     Day,
@@ -19,7 +21,7 @@ pub enum RulePeriod {
 }
 
 /// What one pod is taken to serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PodShare {
     /// The target, which leaves the spare room that class kpa leaves.
     Target,
@@ -64,7 +66,7 @@ pub enum Rule {
 }
 
 /// The place of a rule in the list of all. Of rules that do equally well the first is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RuleNumber(usize);
 
 pub(crate) const HALF: Quantile = Quantile::MEDIAN;

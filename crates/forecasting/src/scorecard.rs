@@ -1,9 +1,11 @@
 //! What prediction brought and cost in the last seven days, beside what class kpa alone would have.
 
+use serde::{Deserialize, Serialize};
+
 use crate::rule::RuleNumber;
 
 /// The sums of the last seven days, of hours that have ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scorecard {
     /// The rule that is in force.
     pub rule: RuleNumber,

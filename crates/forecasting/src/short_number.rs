@@ -1,7 +1,9 @@
 //! A number of four bytes, for sums of which a revision keeps thousands.
 
+use serde::{Deserialize, Serialize};
+
 /// The upper half of a double: as large as any, exact to a millionth, and equal on every machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ShortNumber(u32);
 
 impl ShortNumber {

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::Timestamp;
 
 use crate::look_ahead::ForecastPace;
@@ -20,14 +21,14 @@ const MINUTES_ADVANCED_MAX: u32 = 25 * 60;
 const AVOIDED_IN_ADVANCE: u32 = 3;
 
 /// What happened within an hour.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct WarmHour {
     spent_millis: u32,
     avoided: u32,
 }
 
 /// The pod-minutes and the avoided cold starts of the last 24 hours.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WarmLedger {
     minute: Duration,
     /// The hours that have ended, the oldest first.

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{BootId, Bucket, Epoch, Interner, ReplicaId, ReplicaName, RevisionId, Timestamp, Version};
 
 use crate::facts::{ActivatorFacts, ActivatorLife};
@@ -15,14 +16,14 @@ use crate::host::HostSigns;
 use crate::links::LinkId;
 
 /// Every activator that the platform named and has not removed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Activators {
     ids: Interner<ReplicaName, ReplicaId>,
     records: BTreeMap<ReplicaId, ActivatorRecord>,
 }
 
 /// An activator: its facts, its link and what it acknowledged.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ActivatorRecord {
     pub(crate) facts: ActivatorFacts,
     pub(crate) link: LinkId,
@@ -40,7 +41,7 @@ pub(crate) struct ActivatorRecord {
 }
 
 /// How an activator can be reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ActivatorReach {
     /// Its link is down, which says nothing about it.
     #[default]
@@ -54,7 +55,7 @@ pub(crate) enum ActivatorReach {
 }
 
 /// What an activator may know of a revision.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ActivatorHolding {
     pub(crate) standing: HoldingState,
     /// The newest version that it acts upon, in its present boot.
@@ -62,7 +63,7 @@ pub(crate) struct ActivatorHolding {
 }
 
 /// What a revision is to an activator, as it was told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum HoldingState {
     /// The activator is one of the revision's members.
     Assigned,

@@ -7,10 +7,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use settings::ClusterConfig;
 use vocabulary::{
-    Assignment, Epoch, PodAssignment, PodCount, PodName, PodState, ReplicaId, Routing, Slice, Standing,
-    Version,
+    Assignment, Epoch, KNATIVE_REVISION_KIND, PodAssignment, PodCount, PodName, PodState, ReplicaId,
+    RevisionName, Routing, Slice, Standing, Version,
 };
 
 use crate::activators::HoldingState;
@@ -22,7 +23,7 @@ use crate::slices::Share;
 
 /// Numbers each word that must replace an earlier one: greater than anything an earlier owner sent, and than
 /// all of our own so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Versions {
     counted: u64,
 }
@@ -40,7 +41,8 @@ pub(crate) fn assignment(record: &RevisionRecord, wanted: PodCount, config: &Clu
     let facts = &record.facts;
     let pods = record.pods_by_name();
     let assigned = pods.iter().filter_map(|(pod, heard)| {
-        Some(pod_assignment(pod, heard, pod.requests?, facts.container_concurrency))
+        let assigned = pod_assignment(pod, heard, pod.requests?, facts.container_concurrency);
+        Some(PodAssignment { is_plain: is_plain(&facts.name, pod, heard), ..assigned })
     });
     // Whatever stands in an assignment may reach any client.
     let for_client = |text: String| AppOutput::advise_client(&text, &facts.name);
@@ -82,7 +84,16 @@ fn pod_assignment(pod: &PodFacts, heard: &HeardOfPod, address: SocketAddr, limit
         state: pod_state(pod, heard),
         slots: heard.container_concurrency.unwrap_or(limit),
         slice: Slice::Undivided,
+        is_plain: false,
     }
+}
+
+/// A pod without a link has a queue-proxy of Knative's. In a pod that Knative's controller made its own hello
+/// proves that it is ebb's: the setting that says so may have been changed by half.
+fn is_plain(revision: &RevisionName, pod: &PodFacts, heard: &HeardOfPod) -> bool {
+    let is_knatives = revision.kind() == KNATIVE_REVISION_KIND;
+    let has_spoken = heard.container_concurrency.is_some();
+    pod.link.is_some_and(|link| !link.channel.is_link()) || (is_knatives && !has_spoken)
 }
 
 /// How soon `next` must be heard after `previous`, if it is another one but for its version, which it shares
@@ -96,8 +107,11 @@ pub(crate) fn urgency(previous: Option<&Assignment>, next: &Assignment) -> Optio
     Some(if serves_alike { Urgency::Soon } else { Urgency::AtOnce })
 }
 
-fn usable(assignment: &Assignment) -> impl Iterator<Item = (&PodName, SocketAddr)> {
-    (assignment.pods.iter()).filter(|pod| pod.state == PodState::Ready).map(|pod| (&pod.pod, pod.address))
+/// The pods that take requests, and how they are told of them: one that knows keys takes a request without
+/// one for a client's.
+fn usable(assignment: &Assignment) -> impl Iterator<Item = (&PodName, SocketAddr, bool)> {
+    let ready = assignment.pods.iter().filter(|pod| pod.state == PodState::Ready);
+    ready.map(|pod| (&pod.pod, pod.address, pod.is_plain))
 }
 
 /// Whether several activators divide the pods of a revision among them: only where pods have a limit that

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
 
 /// Something that is due at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Deadline {
     /// A leaving pod waits for no acknowledgement any longer.
     Release(RevisionId, PodId),
@@ -18,7 +19,7 @@ pub(crate) enum Deadline {
 }
 
 /// The deadlines of the control loop, in the order of their times.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DeadlineBook {
     planned: BTreeSet<(Timestamp, Deadline)>,
 }

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodName, PodState, Timestamp, Version};
 
 use crate::facts::PodFacts;
@@ -13,7 +14,7 @@ use crate::readiness::{HeardOfPod, pod_state};
 pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(30);
 
 /// How far a pod's leave-taking has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LeaveTaking {
     /// The platform does not want the pod gone.
     #[default]

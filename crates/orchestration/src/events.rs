@@ -7,6 +7,7 @@ use std::time::Duration;
 use forecasting::ZoneOffsets;
 use scaling::hpa::MetricAnswers;
 use scaling::{Decision, DemandDays, RevisionHistory};
+use serde::{Deserialize, Serialize};
 use settings::hpa::HpaScaling;
 use vocabulary::{
     ActivatorWord, Assignment, Bucket, LinkAddress, Ownership, PodName, PodSettings, PodWord, ReplicaName,
@@ -226,7 +227,7 @@ pub enum Urgency {
 }
 
 /// Why an activator need not know a revision any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unassignment {
     /// The revision is gone: what waits for it is refused.
     Removed,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::{PodPhase, RevisionOrigin};
+use serde::{Deserialize, Serialize};
 use settings::{ClusterConfig, FloorCause, RevisionSettings};
 use vocabulary::{
     AdoptionId, HopKey, LinkAddress, Ownership, PodCount, PodExits, PodName, ReplicaName, RequestTimeouts,
@@ -21,8 +22,7 @@ use crate::order_outcome::{OrderId, OrderOutcome};
 pub enum PlatformFact {
     /// `config-autoscaler` as it now applies.
     ConfigChanged(Arc<ClusterConfig>),
-    /// What is wrong with a thing as it was written; the last good one stays. An empty list: all is well
-    /// again.
+    /// What is wrong with a thing as it was written; the last good one stays. Nothing if the list is empty.
     ProblemsChanged {
         /// The object whose text is refused.
         about: Subject,
@@ -96,11 +96,12 @@ pub enum Subject {
 }
 
 /// A revision as the platform knows it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RevisionFacts {
     /// The revision's whole name, `namespace/kind/name`.
     pub name: RevisionName,
     /// Its own settings (annotations), checked.
+    #[serde(with = "settings::whole_form")]
     pub settings: RevisionSettings,
     /// The most requests in one pod at once; 0 means no limit.
     pub container_concurrency: u32,
@@ -114,6 +115,7 @@ pub struct RevisionFacts {
     pub url: Option<String>,
     /// Prove to its queue-proxies that a request comes from an activator: the first is sent, all are taken.
     /// They outlive the autoscaler.
+    #[serde(with = "vocabulary::exposed_hop_keys")]
     pub hop_keys: Vec<HopKey>,
     /// The replica count that the platform has written for it.
     pub wanted: PodCount,
@@ -153,7 +155,7 @@ impl fmt::Display for Subject {
 }
 
 /// What another autoscaler says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherAutoscaler {
     /// Of the `HorizontalPodAutoscaler`, in the namespace of the revision.
     pub name: String,
@@ -189,7 +191,7 @@ impl RevisionFacts {
 
 /// The host or port by which an activator knows the revision of a request. The platform allocates them and
 /// may give one to another revision only after [`crate::Order::ReleaseEntrance`].
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Entrance {
     /// The request's host: lower case, without port.
     Host(String),
@@ -198,7 +200,7 @@ pub enum Entrance {
 }
 
 /// A pod as the platform knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodFacts {
     /// Unique among the pods of its revision.
     pub name: PodName,
@@ -260,7 +262,7 @@ impl AppOutput {
 }
 
 /// How a pod failed: what people look for when its successor runs already, or nothing does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodFailure {
     /// The pod that failed, which may be gone by now.
     pub pod: PodName,
@@ -274,7 +276,7 @@ pub struct PodFailure {
 
 /// How a pod was killed that had been told to end and did not in the time that it had. That is no failure:
 /// its requests were answered before.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodKill {
     /// The pod that was killed, which may be gone by now.
     pub pod: PodName,
@@ -285,7 +287,7 @@ pub struct PodKill {
 }
 
 /// An activator as the platform knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivatorFacts {
     /// As it names itself on its link.
     pub name: ReplicaName,
@@ -296,7 +298,7 @@ pub struct ActivatorFacts {
 }
 
 /// How far an activator's life has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ActivatorLife {
     /// The activator takes requests, and routes may name it.
     #[default]
@@ -308,7 +310,7 @@ pub enum ActivatorLife {
 }
 
 /// The route of a revision, as the platform has it written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteInForce {
     /// Whether pods or activators take the requests.
     pub routing: Routing,

@@ -8,13 +8,14 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::Timestamp;
 
 /// By then each peer that lives was heard: the longest time between two frames, and half a second on the way.
 const ALL_HEARD_WITHIN: Duration = Duration::from_millis(2500);
 
 /// Signs of life of one peer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostSigns {
     /// Whether its link stood since the peer is ours.
     was_linked: bool,
@@ -24,7 +25,7 @@ pub(crate) struct HostSigns {
 }
 
 /// What follows from the signs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum HostStanding {
     /// The last sign is recent, or no look has failed.
     #[default]
@@ -136,7 +137,7 @@ impl HostCensus {
 }
 
 /// What is remembered between two reviews.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct HostWatch {
     /// When the next review is due.
     pub(crate) due: Option<Timestamp>,

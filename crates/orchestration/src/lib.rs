@@ -21,6 +21,7 @@ mod assignments;
 mod deadlines;
 mod departures;
 mod events;
+mod exact_state;
 mod fact_intake;
 mod facts;
 mod host;
@@ -52,6 +53,7 @@ mod view;
 mod word_intake;
 
 pub use events::{ControlCommand, ControlEvent, LinkNews, Peer, Priority, Unassignment, Urgency};
+pub use exact_state::ExactState;
 pub use facts::{
     ActivatorFacts, ActivatorLife, AppOutput, Entrance, OtherAutoscaler, PlatformFact, PodFacts, PodFailure,
     PodKill, RevisionFacts, RouteInForce, Subject,

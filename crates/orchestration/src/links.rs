@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodId, ReplicaId, RevisionId, Timestamp};
 
 /// One link, from the command that opens it to the one that closes it; never given to another. A late word of
 /// a closed one is recognised by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LinkId(pub u64);
 
 /// The links that are to be kept, each with its other end.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LinkTable {
     ends: BTreeMap<LinkId, LinkEnd>,
     given: u64,
@@ -18,7 +19,7 @@ pub(crate) struct LinkTable {
 }
 
 /// The pod or the activator at the other end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LinkEnd {
     Pod(RevisionId, PodId),
     Activator(ReplicaId),
@@ -53,7 +54,7 @@ impl LinkTable {
 }
 
 /// Which links may be opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LinkOpening {
     /// No link at all: the platform has not said everything yet, and activators would retire every revision
     /// that we do not name.

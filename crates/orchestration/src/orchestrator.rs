@@ -8,6 +8,7 @@ use settings::ClusterConfig;
 use vocabulary::{RevisionId, RevisionName, TimeZoneName, Timestamp};
 
 use crate::events::{ControlCommand, ControlEvent};
+use crate::exact_state::ExactState;
 use crate::fact_intake::FactIntake;
 use crate::links::LinkOpening;
 use crate::orchestrator_settings::OrchestratorSettings;
@@ -30,6 +31,27 @@ impl Orchestrator {
     /// An orchestrator that knows no revision, no pod and no activator.
     pub fn new(settings: OrchestratorSettings) -> Self {
         Self { state: ControlState::new(settings) }
+    }
+
+    /// An orchestrator that goes on as the one would have done of which this is the state. Readers find each
+    /// revision in its next snapshot, without the decisions that were made before.
+    pub fn restored(exact: ExactState) -> Self {
+        let mut state = exact.into_state();
+        state.multiscaler.share_zones();
+        for &id in state.registry.revisions.keys() {
+            state.publication.note_changed(id);
+        }
+        Self { state }
+    }
+
+    /// The state between two calls, once every command was taken: one that waits is not part of it.
+    pub fn exact_state(&self) -> ExactState {
+        ExactState::of(&self.state)
+    }
+
+    /// The number of revisions that the platform knows, those of other owners too.
+    pub fn revision_count(&self) -> usize {
+        self.state.registry.revisions.len()
     }
 
     /// Takes in what happened. Some of what follows is done by [`Orchestrator::advance`], for which

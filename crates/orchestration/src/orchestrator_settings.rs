@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// How long a leaving pod waits at most on one machine for the activators that may send to it, before it is
 /// ended all the same. An acknowledgement takes milliseconds there, and a process that stalls under load
 /// comes back within a second or two: an activator that has said nothing for 5 s is not waited for. The
@@ -9,7 +11,7 @@ use std::time::Duration;
 pub const RELEASE_AFTER: Duration = Duration::from_secs(5);
 
 /// What an orchestrator knows before it knows anything.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OrchestratorSettings {
     /// How long a leaving pod waits for the acknowledgement of every activator that may send to it.
     pub release_after: Duration,
@@ -18,7 +20,7 @@ pub struct OrchestratorSettings {
 }
 
 /// Which activators serve a revision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ActivatorChoice {
     /// All of them: a request may come to any.
     #[default]

@@ -1,9 +1,10 @@
 //! How each order to a platform ends, by its number.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::PodCount;
 
 /// One order of one owner; never given to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OrderId(pub u64);
 
 /// How the platform answered an order; every outcome but [`OrderOutcome::Retrying`] is final.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodId, RevisionId};
 
 use crate::events::ControlCommand;
@@ -9,8 +10,10 @@ use crate::order_outcome::{OrderId, OrderOutcome};
 use crate::orders::{Fence, Order, PlatformOrder};
 
 /// The commands that wait to be taken, and the orders whose end matters to us.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CommandOutbox {
+    /// Taken after each event, so a keyframe has none.
+    #[serde(skip)]
     commands: VecDeque<ControlCommand>,
     /// How many orders were given.
     given: u64,
@@ -18,7 +21,7 @@ pub(crate) struct CommandOutbox {
 }
 
 /// What an order was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Purpose {
     Scale(RevisionId),
     Route(RevisionId),

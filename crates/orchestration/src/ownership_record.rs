@@ -1,12 +1,13 @@
 //! By what right does this autoscaler decide, and which version has its next word?
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{Epoch, Ownership, RevisionName, Version};
 
 use crate::assignments::Versions;
 use crate::orders::Fence;
 
 /// The buckets that are ours, and the numbers of what we say by that right.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct OwnershipRecord {
     ownership: Ownership,
     versions: Versions,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use scaling::{PodFact, PodPhase};
+use serde::{Deserialize, Serialize};
 use vocabulary::{AdoptionId, Departure, LinkAddress, PodId, PodSettings, PodState, Timestamp};
 
 use crate::departures::LeaveTaking;
@@ -12,7 +13,7 @@ use crate::pod_start::StartSteps;
 use crate::readiness::{HeardOfPod, LinkCondition, pod_state};
 
 /// A pod: its facts, its link and what it said.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PodRecord {
     pub(crate) facts: Arc<PodFacts>,
     pub(crate) heard: HeardOfPod,
@@ -101,7 +102,7 @@ impl OwnPodSettings {
 }
 
 /// A link that is kept to a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PodLink {
     pub(crate) id: LinkId,
     pub(crate) address: LinkAddress,

@@ -5,10 +5,11 @@
 
 use scaling::PodPhase;
 use scaling::hpa::CountChange;
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodState, Timestamp};
 
 /// The steps of a pod's start, each with the time at which this owner heard of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartSteps {
     /// When a greater count was last ordered before the pod came; `None` for a pod that no order of this
     /// owner asked for: it was there before, or it took the place of another pod.
@@ -40,7 +41,7 @@ impl StartSteps {
 }
 
 /// The pods that were asked for and have not come.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AskedPods {
     count: u32,
     /// When a greater count was last ordered.

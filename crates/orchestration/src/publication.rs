@@ -19,7 +19,7 @@ use crate::registry::{Registry, RevisionRecord};
 use crate::snapshot::{DecidedState, HpaSnapshot, KnownPod, LastKnownValues, OldestWait, RevisionSnapshot};
 
 /// The revisions as they were written last, and the marks of those that are others by now.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Publication {
     pub(crate) revisions: SharedMap<RevisionName, Arc<RevisionSnapshot>>,
     /// What is wrong with things as they were written.

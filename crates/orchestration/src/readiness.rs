@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use scaling::PodPhase;
+use serde::{Deserialize, Serialize};
 use vocabulary::{AdoptedConnections, LateBytes, Load, PodCount, PodState, Timestamp, Version};
 
 use crate::facts::{AppOutput, PodFacts};
@@ -19,7 +20,7 @@ pub(crate) const REFUSAL_COUNTS: Duration = Duration::from_secs(5);
 const LOST: &str = "its link is silent and its port takes no connection, as if its node were dead; until it is heard again no connection is led to it while another pod serves";
 
 /// What a link has told about a pod.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HeardOfPod {
     /// The last state it said, on this link or an earlier one.
     pub(crate) state: Option<PodState>,
@@ -43,7 +44,7 @@ pub(crate) struct HeardOfPod {
 }
 
 /// Bytes that an app sent behind whole responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeardLateBytes {
     /// The connections on which they came.
     pub(crate) connections: u32,
@@ -65,7 +66,7 @@ impl HeardLateBytes {
 }
 
 /// How a pod's link is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LinkCondition {
     /// There is none, and that says nothing.
     #[default]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scaling::{PodFact, PodPhase};
+use serde::{Deserialize, Serialize};
 use settings::{ClusterConfig, ScalingSpec};
 use vocabulary::{
     Assignment, Departure, Epoch, Interner, PodCount, PodId, PodName, PodSettings, ReplicaId, RevisionId,
@@ -20,7 +21,7 @@ use crate::readiness::HeardOfPod;
 use crate::route_record::RouteRecord;
 
 /// All revisions and pods, with the numbers that stand for their names.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Registry {
     /// Whether the platform has said everything once.
     pub(crate) is_platform_synced: bool,
@@ -34,9 +35,10 @@ pub(crate) struct Registry {
 }
 
 /// A revision: its facts, its pods, and what was ordered and told.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RevisionRecord {
     pub(crate) facts: Arc<RevisionFacts>,
+    #[serde(with = "settings::whole_form")]
     pub(crate) spec: Arc<ScalingSpec>,
     /// Since when it is ours; `None` while it is not.
     pub(crate) epoch: Option<Epoch>,

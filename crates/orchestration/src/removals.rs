@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{Ownership, ReplicaId, RevisionName, Version};
 
 use crate::events::Unassignment;
@@ -9,13 +10,13 @@ use crate::facts::Entrance;
 
 /// The revisions that are gone, by their names: their numbers may be given to others before all activators
 /// have acknowledged.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RemovedRevisions {
     by_name: BTreeMap<RevisionName, RemovedRevision>,
 }
 
 /// A revision that is gone.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RemovedRevision {
     /// The version that says so.
     pub(crate) version: Version,

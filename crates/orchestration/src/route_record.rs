@@ -1,12 +1,13 @@
 //! What is known of a revision's route: what was ordered, what is written, and what may still be in force.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::ReplicaName;
 
 use crate::facts::RouteInForce;
 use crate::order_outcome::OrderId;
 
 /// What is known of the written route.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RouteRecord {
     /// What was ordered last, if anything, and by which order.
     pub(crate) ordered: Option<(OrderId, RouteInForce)>,

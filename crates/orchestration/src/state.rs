@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use scaling::hpa::CountChange;
 use scaling::{Event, Multiscaler};
+use serde::{Deserialize, Serialize};
 use settings::ClusterConfig;
 use vocabulary::{PodCount, PodId, PodSettings, RevisionId, RevisionName, Routing, Timestamp};
 
@@ -25,7 +26,7 @@ use crate::removals::RemovedRevisions;
 use crate::unsettled::UnsettledWork;
 
 /// Everything that is known, and the commands that wait to be taken.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ControlState {
     pub(crate) settings: OrchestratorSettings,
     pub(crate) multiscaler: Multiscaler,
@@ -33,8 +34,11 @@ pub(crate) struct ControlState {
     pub(crate) activators: Activators,
     pub(crate) links: LinkTable,
     pub(crate) ownership: OwnershipRecord,
+    #[serde(with = "settings::whole_form")]
     pub(crate) config: Arc<ClusterConfig>,
     pub(crate) unsettled: UnsettledWork,
+    /// For readers alone, and written anew from the rest.
+    #[serde(skip)]
     pub(crate) publication: Publication,
     pub(crate) removed: RemovedRevisions,
     pub(crate) deadlines: DeadlineBook,

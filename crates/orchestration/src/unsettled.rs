@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{ReplicaId, RevisionId};
 
 /// The revisions and activators that something was taken in about since the last settlement.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct UnsettledWork {
     touched: BTreeSet<RevisionId>,
     proven: BTreeSet<RevisionId>,

@@ -18,6 +18,7 @@ mod headers;
 pub mod http1;
 pub mod http2;
 mod message;
+mod parts_box;
 mod pieces;
 mod request_target;
 mod sync;

@@ -1,15 +1,23 @@
 //! Messages, as `http` has them, but for their fields: those are read when a caller asks for them.
 
+use std::cell::RefCell;
+
 use http::header::HeaderMap;
 use http::{Extensions, Method, StatusCode, Uri, Version};
 
 use crate::fields::Fields;
+use crate::parts_box::{PartsBox, SpareBoxes, SpareParts};
 use crate::request_target::RequestTarget;
+
+thread_local! {
+    static SPARE_REQUESTS: SpareBoxes<RequestParts> = const { RefCell::new(Vec::new()) };
+    static SPARE_RESPONSES: SpareBoxes<ResponseParts> = const { RefCell::new(Vec::new()) };
+}
 
 /// A request: what its head says, and its body.
 #[derive(Debug)]
 pub struct Request<B> {
-    head: RequestParts,
+    head: PartsBox<RequestParts>,
     body: B,
 }
 
@@ -31,7 +39,7 @@ pub struct RequestParts {
 /// A response: what its head says, and its body.
 #[derive(Debug)]
 pub struct Response<B> {
-    head: ResponseParts,
+    head: PartsBox<ResponseParts>,
     body: B,
 }
 
@@ -46,20 +54,32 @@ pub struct ResponseParts {
     pub fields: Fields,
 }
 
+impl SpareParts for RequestParts {
+    fn with_spares<Answer>(use_spares: impl FnOnce(&SpareBoxes<Self>) -> Answer) -> Option<Answer> {
+        SPARE_REQUESTS.try_with(use_spares).ok()
+    }
+}
+
+impl SpareParts for ResponseParts {
+    fn with_spares<Answer>(use_spares: impl FnOnce(&SpareBoxes<Self>) -> Answer) -> Option<Answer> {
+        SPARE_RESPONSES.try_with(use_spares).ok()
+    }
+}
+
 impl<B> Request<B> {
     /// `GET /` over HTTP/1.1, without headers.
     pub fn new(body: B) -> Self {
-        Self { head: RequestParts::default(), body }
+        Self::from_parts(RequestParts::default(), body)
     }
 
     /// A request of these parts.
     pub fn from_parts(head: RequestParts, body: B) -> Self {
-        Self { head, body }
+        Self { head: PartsBox::new(head), body }
     }
 
     /// The parts of the request.
     pub fn into_parts(self) -> (RequestParts, B) {
-        (self.head, self.body)
+        (self.head.into_parts(), self.body)
     }
 
     /// The method of the request.
@@ -156,17 +176,27 @@ impl<B> Request<B> {
 impl<B> Response<B> {
     /// `200 OK` over HTTP/1.1, without headers.
     pub fn new(body: B) -> Self {
-        Self { head: ResponseParts::default(), body }
+        Self::from_parts(ResponseParts::default(), body)
     }
 
     /// A response of these parts.
     pub fn from_parts(head: ResponseParts, body: B) -> Self {
-        Self { head, body }
+        Self { head: PartsBox::new(head), body }
     }
 
     /// The parts of the response.
     pub fn into_parts(self) -> (ResponseParts, B) {
-        (self.head, self.body)
+        (self.head.into_parts(), self.body)
+    }
+
+    /// The parts of the response, where they are.
+    pub fn parts(&self) -> &ResponseParts {
+        &self.head
+    }
+
+    /// The response without its body, and the body.
+    pub fn split_body(self) -> (Response<()>, B) {
+        (Response { head: self.head, body: () }, self.body)
     }
 
     /// The status of the response.
@@ -240,7 +270,7 @@ impl<B> From<http::Request<B>> for Request<B> {
             fields: head.headers.into(),
             extensions: head.extensions,
         };
-        Self { head, body }
+        Self::from_parts(head, body)
     }
 }
 
@@ -254,6 +284,6 @@ impl<B> From<http::Response<B>> for Response<B> {
     fn from(response: http::Response<B>) -> Self {
         let (head, body) = response.into_parts();
         let head = ResponseParts { status: head.status, version: head.version, fields: head.headers.into() };
-        Self { head, body }
+        Self::from_parts(head, body)
     }
 }

@@ -19,7 +19,7 @@ enum TargetForm {
 
 impl Default for RequestTarget {
     fn default() -> Self {
-        Self::from(Uri::default())
+        Self::of_path(Bytes::from_static(b"/"))
     }
 }
 

@@ -4,6 +4,7 @@
 //! map, and every problem is reported at once. Variables of Knative's that steer what is not built yet are
 //! accepted with a warning, so that an existing pod template works as it is.
 
+mod place;
 mod ports;
 mod reading;
 
@@ -11,25 +12,25 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use dataplane::probe::{ContainerNetwork, Probe};
+pub use place::QueueProxyPlace;
 pub(crate) use ports::PortPair;
 pub use ports::Ports;
 use runtime::{Environment, EnvironmentReader, LoggedRevision, RequestReporting, TrustedHosts};
 use vocabulary::{
-    AppProtocol, CheckedValue, DRAIN_LIMIT_DEFAULT, IgnoredUserAgents, LinkToken, PodName, Problem,
-    RequestTimeouts,
+    AppProtocol, CheckedValue, IgnoredUserAgents, LinkToken, PodName, Problem, RequestTimeouts,
 };
 
 /// The longest wait of a drain for the owner's word that no route leads to the pod: longer than a lease (15
 /// s), so that a new owner can say it. With the time that nodes need to hear of it, it makes up
 /// [`vocabulary::DRAIN_ACCEPTS_MAX`].
 pub(crate) const DRAIN_LINGER_MAX: Duration = Duration::from_secs(30);
-/// The time that Kubernetes gives a pod for its end unless the pod says another.
-const APP_GRACE_DEFAULT: Duration = Duration::from_secs(30);
 
 /// The effective configuration of a queue-proxy, defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// `SERVING_POD`: the name under which the pod reports.
+    /// Whose queue-proxy this one stands for, of which defaults of the others follow.
+    pub place: QueueProxyPlace,
+    /// `SERVING_POD`: the name under which the pod reports; in Knative's place with its namespace.
     pub pod: PodName,
     /// `SERVING_NAMESPACE`, `SERVING_REVISION`: for logs and metrics.
     pub namespace: String,
@@ -56,8 +57,8 @@ pub struct Config {
     /// `EBB_LINK_TOKEN`: what proves that a caller is the autoscaler. When ports are announced and none is
     /// given, a random one is announced with them.
     pub link_token: Option<LinkToken>,
-    /// `EBB_LINK_CA`: the authority's certificates, in PEM: a caller with an autoscaler's certificate of this
-    /// authority is the autoscaler. Comes before a token.
+    /// `EBB_LINK_CA`, in Knative's place else `ROOT_CA`: the authority's certificates, in PEM: a caller with
+    /// an autoscaler's certificate of this authority is the autoscaler. Comes before a token.
     pub link_ca: Option<String>,
     /// The probes that we run.
     pub probes: AppProbes,
@@ -65,14 +66,15 @@ pub struct Config {
     pub announce: PortAudience,
     /// `EBB_USAGE`: the source of the app's usage of CPU and memory.
     pub usage: AppUsageSource,
-    /// How long a drain may take: by the timeouts, and by `EBB_DRAIN_LIMIT` (300 s) where a request has none.
+    /// How long a drain may take: by the timeouts, and by `EBB_DRAIN_LIMIT` (300 s) where a request has none;
+    /// in Knative's place no longer than the pod has less `app_grace`.
     pub drain_limit: Duration,
     /// `EBB_DRAIN_LINGER`: how long a drain waits for the owner's word that no route leads here any more;
     /// until then new connections are accepted. 30 s, which is the most, or 0 when ports are announced (then
     /// no route leads here when the drain begins).
     pub drain_linger: Duration,
     /// `EBB_APP_GRACE`: how long the app may take to end once its requests have; 30 s, as Kubernetes gives a
-    /// pod that says nothing.
+    /// pod that says nothing. In Knative's place a quarter of the pod's grace period, at most 10 s.
     pub app_grace: Duration,
     /// `EBB_NODE_ADDRESSES`: those of the pod's node, from which kubelet's connections come.
     pub node_addresses: Vec<IpAddr>,
@@ -84,7 +86,7 @@ pub struct Config {
     /// `EBB_IGNORE_USER_AGENTS`: the user agents whose requests are passed on and not measured; an empty
     /// value means none.
     pub ignored_user_agents: IgnoredUserAgents,
-    /// `EBB_LOG`: which log lines are written, as a filter of `tracing`.
+    /// `EBB_LOG`, else `SERVING_LOGGING_LEVEL`: which log lines are written, as a filter of `tracing`.
     pub log: String,
     /// `OBSERVABILITY_CONFIG`: the settings of the request log and of traces.
     pub reporting: RequestReporting,
@@ -110,6 +112,8 @@ pub enum ReadinessJudge {
 pub struct AppProbes {
     /// `SERVING_READINESS_PROBE`; without one the app is always ready.
     pub readiness: Probe,
+    /// Those of further containers, where that is an array: the pod is ready while each of all passes.
+    pub more_readiness: Vec<Probe>,
     /// `EBB_LIVENESS_PROBE`: when it fails, this process ends and the pod with it.
     pub liveness: Option<Probe>,
     /// `EBB_READINESS_JUDGE`: the judge of the pod's readiness once these probes pass.
@@ -157,11 +161,10 @@ pub enum LoggedProbes {
 }
 
 /// Variables of Knative's that ask for what is not built yet, with the values that ask for nothing. Others of
-/// Knative's that are not read here name this pod in places that need no name here, or
-/// (`ENABLE_HTTP_FULL_DUPLEX`, L43) ask for what happens anyway.
+/// Knative's that are not read here name this pod in places that need no name here, or ask for what happens
+/// anyway (`ENABLE_HTTP_FULL_DUPLEX`, L43; `ENABLE_MULTI_CONTAINER_PROBES`, as the probes' form says).
 const NOT_BUILT: &[(&str, &[&str])] = &[
     ("ENABLE_HTTP2_AUTO_DETECTION", &["", "false"]),
-    ("ENABLE_MULTI_CONTAINER_PROBES", &["", "false"]),
     ("QUEUE_PROXY_TLS_MIN_VERSION", &[""]),
     ("QUEUE_PROXY_TLS_MAX_VERSION", &[""]),
     ("QUEUE_PROXY_TLS_CIPHER_SUITES", &[""]),
@@ -218,10 +221,12 @@ impl Config {
     }
 
     fn from_reader(reader: &mut EnvironmentReader<'_>) -> Self {
+        let place = QueueProxyPlace::read(reader);
         let announce =
             reader.choice("EBB_ANNOUNCE", &[("", PortAudience::No), ("stdout", PortAudience::Stdout)]);
         let app_port = reader.required_port("USER_PORT");
-        let app_protocol = reader.checked("EBB_APP_PROTOCOL").unwrap_or_default();
+        let requests = reader.required_port_or_any("QUEUE_SERVING_PORT");
+        let app_protocol = place.app_protocol(reader.checked("EBB_APP_PROTOCOL"), requests);
         let (bind, linger) = match announce {
             PortAudience::No => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), DRAIN_LINGER_MAX),
             PortAudience::Stdout => (IpAddr::V4(Ipv4Addr::LOCALHOST), Duration::ZERO),
@@ -231,20 +236,22 @@ impl Config {
             response_start: reader.seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS"),
             idle: reader.seconds("REVISION_IDLE_TIMEOUT_SECONDS"),
         };
-        let (observability, reporting) = reader.observability("OBSERVABILITY_CONFIG");
+        let (observability, reporting) = place.observability(reader);
         let logged_probes =
             if observability.enable_probe_request_log { LoggedProbes::All } else { LoggedProbes::None };
-        let without_timeout = reader.duration_or("EBB_DRAIN_LIMIT", DRAIN_LIMIT_DEFAULT);
+        let app_grace = reader.duration_or("EBB_APP_GRACE", place.app_grace(timeouts));
+        let namespace = reader.text_or("SERVING_NAMESPACE", "");
         Self {
-            pod: PodName::new(reader.required_text("SERVING_POD")),
-            namespace: reader.text_or("SERVING_NAMESPACE", ""),
+            place,
+            pod: place.pod_name(&namespace, reader.required_text("SERVING_POD")),
+            namespace,
             revision: reader.text_or("SERVING_REVISION", ""),
             container_concurrency: reader.required_count("CONTAINER_CONCURRENCY"),
             timeouts,
             app_port,
             app_protocol,
             ports: Ports {
-                requests: reader.required_port_or_any("QUEUE_SERVING_PORT"),
+                requests,
                 admin: reader.port_or("EBB_ADMIN_PORT", 8022),
                 link: reader.port_or("EBB_LINK_PORT", 8024),
                 stat: reader.port_or_off("EBB_STAT_PORT", 9090),
@@ -253,14 +260,14 @@ impl Config {
             more_ports: reader.list("EBB_MORE_PORTS"),
             bind: reader.parsed("EBB_BIND", "an IP address").unwrap_or(bind),
             link_token: reader.checked("EBB_LINK_TOKEN"),
-            link_ca: reader.text("EBB_LINK_CA").map(str::to_owned),
+            link_ca: place.link_ca(reader),
             probes: AppProbes::from_reader(reader, app_port, app_protocol),
             announce,
             usage: reader
                 .choice("EBB_USAGE", &[("", AppUsageSource::Unmeasured), ("stdin", AppUsageSource::Stdin)]),
-            drain_limit: timeouts.drain_limit(without_timeout),
+            drain_limit: place.drain_limit(reader, timeouts, app_grace),
             drain_linger: reader.duration_up_to("EBB_DRAIN_LINGER", linger, DRAIN_LINGER_MAX),
-            app_grace: reader.duration_or("EBB_APP_GRACE", APP_GRACE_DEFAULT),
+            app_grace,
             node_addresses: reader.list("EBB_NODE_ADDRESSES"),
             trusted: reader.trusted_hosts(),
             shadowing_headers: reader.choice(
@@ -271,7 +278,7 @@ impl Config {
             reporting,
             logged_probes,
             logged_as: reading::logged_revision(reader),
-            log: reader.text_or("EBB_LOG", "info"),
+            log: reading::log_filter(reader),
         }
     }
 }
@@ -285,9 +292,11 @@ impl AppProbes {
         ];
         let network = reader.choice("EBB_APP_NETWORK", &networks);
         let as_app_speaks = |probe: Probe| probe.of_app(app_port, app_protocol).in_network(app_port, network);
-        let readiness = reading::probe(reader, "SERVING_READINESS_PROBE", app_port);
+        let readiness = reading::probes(reader, "SERVING_READINESS_PROBE", app_port);
+        let mut readiness = readiness.into_iter().map(as_app_speaks);
         Self {
-            readiness: readiness.map_or_else(Probe::none, as_app_speaks),
+            readiness: readiness.next().unwrap_or_else(Probe::none),
+            more_readiness: readiness.collect(),
             liveness: reading::probe(reader, "EBB_LIVENESS_PROBE", app_port).map(as_app_speaks),
             startup: reading::probe(reader, "EBB_STARTUP_PROBE", app_port).map(as_app_speaks),
             judge: reader.choice(

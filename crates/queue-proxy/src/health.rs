@@ -3,10 +3,13 @@
 //! The app is not asked on demand: one loop asks it, and every caller gets the last answer at once.
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::iter;
 use std::rc::Rc;
 use std::time::Duration;
 
 use dataplane::probe::{Check, Probe, ProbePace};
+use futures_util::future::join_all;
 use runtime::Clock;
 use thiserror::Error;
 use tokio::sync::Notify;
@@ -14,6 +17,11 @@ use tracing::{debug, info, warn};
 use vocabulary::PodState;
 
 use crate::config::AppProbes;
+
+/// How long kubelet's question waits for an app that has not been ready yet. Kubelet asks as soon as the
+/// container runs, waits a second for the answer, and then asks once a second, and in Knative's place once in
+/// ten: an app that gets ready in between would count as unready until the next time.
+pub(crate) const START_EXPECTED_WITHIN: Duration = Duration::from_millis(800);
 
 /// What is known of the app.
 pub(crate) struct Health {
@@ -146,7 +154,7 @@ impl Health {
         // harm then.
         tokio::select! {
             unhealthy = liveness => unhealthy,
-            never = self.follow_readiness(&probes.readiness, clock) => match never {},
+            never = self.follow_readiness(probes, clock) => match never {},
         }
     }
 
@@ -185,33 +193,53 @@ impl Health {
         }
     }
 
-    async fn follow_readiness(&self, probe: &Probe, clock: Clock) -> std::convert::Infallible {
-        if probe.check == Check::None {
+    /// Follows every readiness probe. The app is ready while each of them passes.
+    async fn follow_readiness(&self, probes: &AppProbes, clock: Clock) -> Infallible {
+        let followed: Vec<(&Probe, Cell<bool>)> = iter::once(&probes.readiness)
+            .chain(&probes.more_readiness)
+            .map(|probe| (probe, Cell::new(probe.check == Check::None)))
+            .collect();
+        let passes_all = || followed.iter().all(|(_, passes)| passes.get());
+        if passes_all() {
             self.set(PodState::Ready, String::new());
-            return std::future::pending().await;
+        }
+        let each = followed.iter().map(|(probe, passes)| self.follow(probe, passes, &passes_all, clock));
+        join_all(each).await;
+        std::future::pending().await
+    }
+
+    /// Follows one probe, and notes in `passes` whether it passes.
+    async fn follow(&self, probe: &Probe, passes: &Cell<bool>, passes_all: &dyn Fn() -> bool, clock: Clock) {
+        if probe.check == Check::None {
+            return;
         }
         let mut pace = ProbePace::new(probe);
         // Only the answers that contradict the present state are counted.
         let mut contradictions = 0;
         loop {
             let answer = probe.ask(clock).await;
-            let is_ready = self.is_app_ready();
-            contradictions = if answer.is_ok() == is_ready { 0 } else { contradictions + 1 };
+            contradictions = if answer.is_ok() == passes.get() { 0 } else { contradictions + 1 };
             match answer {
-                Ok(()) if !is_ready && contradictions >= probe.success_threshold => {
+                Ok(()) if !passes.get() && contradictions >= probe.success_threshold => {
                     contradictions = 0;
-                    self.set(PodState::Ready, String::new());
+                    passes.set(true);
+                    if passes_all() {
+                        self.set(PodState::Ready, String::new());
+                    }
                 }
-                Err(failure) if is_ready && contradictions >= probe.failure_threshold => {
+                Err(failure) if passes.get() && contradictions >= probe.failure_threshold => {
                     contradictions = 0;
-                    self.set(PodState::Unready, format!("readiness probe: {failure}"));
+                    passes.set(false);
+                    let was_ready = self.is_app_ready();
+                    let state = if was_ready { PodState::Unready } else { self.state.get() };
+                    self.set(state, format!("readiness probe: {failure}"));
                 }
-                Err(failure) if !is_ready => {
+                Err(failure) if !passes.get() => {
                     self.set(self.state.get(), format!("readiness probe: {failure}"));
                 }
                 Ok(()) | Err(_) => {}
             }
-            let wait = if self.is_app_ready() { pace.while_ready() } else { pace.while_unready() };
+            let wait = if passes.get() { pace.while_ready() } else { pace.while_unready() };
             clock.sleep_until(clock.now() + wait).await;
         }
     }

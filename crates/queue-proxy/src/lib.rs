@@ -22,7 +22,9 @@ mod usage;
 #[cfg(test)]
 mod vectors;
 
-pub use config::{AppProbes, AppUsageSource, Config, PortAudience, Ports, ReadinessJudge, ShadowingHeaders};
+pub use config::{
+    AppProbes, AppUsageSource, Config, PortAudience, Ports, QueueProxyPlace, ReadinessJudge, ShadowingHeaders,
+};
 pub use health::AppFailure;
 pub use process::{BoundProxy, ProcessEnd, bind};
 pub use stat::Stat;

@@ -52,6 +52,7 @@ pub(crate) struct QueueProxyMetrics {
     dropped_log_lines: Counter,
     late_bytes: Counter,
     spans: SpanCounts,
+    link_port: Gauge,
     ready: Gauge,
 }
 
@@ -148,6 +149,10 @@ impl QueueProxyMetrics {
             late_bytes: page
                 .metric("late_bytes", "Connections to the app on which bytes came behind a whole response"),
             spans: page.group(|spans: &SpanCounts, registry| spans.register(registry, "")),
+            link_port: page.metric(
+                "link_port",
+                "1 if the port of the autoscaler's link is open, 0 if it could not be had",
+            ),
             ready: page.metric("ready", "1 while the app passes its readiness probe"),
         }
     }
@@ -177,6 +182,11 @@ impl QueueProxyMetrics {
         let budget = ConnectionBudget::of_descriptors(descriptors, self.closed_idle_connections.clone());
         self.connections_max.set(i64::try_from(budget.max()).unwrap_or(i64::MAX));
         budget
+    }
+
+    /// Whether the port of the link could be had.
+    pub(crate) fn note_link_port(&self, is_open: bool) {
+        self.link_port.set(i64::from(is_open));
     }
 
     /// The counter of lines of the request log that were dropped because standard error was not read in time.

@@ -13,7 +13,7 @@ use runtime::{Clock, PageKind, PageLimits, TrustedHosts};
 use tokio_util::sync::CancellationToken;
 use vocabulary::{DRAIN_HOOK_PATH, PodName};
 
-use crate::health::Health;
+use crate::health::{Health, START_EXPECTED_WITHIN};
 use crate::load::LoadBook;
 use crate::metrics::{Levels, QueueProxyMetrics};
 use crate::own_peers::OwnPeers;
@@ -24,11 +24,6 @@ use crate::stat;
 /// the queue-proxy, which is told at the same time, may hear of it seconds later on a busy node. A container
 /// that is restarted without its pod asks too, and must not wait for ever.
 const DRAIN_EXPECTED_WITHIN: Duration = Duration::from_secs(10);
-
-/// How long `/ready` waits for an app that has not been ready yet. Kubelet asks as soon as the container
-/// runs, waits a second for the answer, and then asks once a second: an app that gets ready in between would
-/// count as unready until the next time.
-const START_EXPECTED_WITHIN: Duration = Duration::from_millis(800);
 
 /// The places that a pod keeps for readers of its pages. Its long reads wait for the drain. Those of the pod
 /// itself and of its node are the hooks of its containers: more than a pod has containers. As many others may

@@ -1,23 +1,22 @@
 //! The life of one queue-proxy: bind, serve, drain, end.
 
+mod link_port;
 mod parts;
 
 use std::io::Write;
 use std::iter;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
 use dataplane::{AsyncBreaker, Drain, MemoryBudget, Tracer, UpstreamLimits, Upstreams};
-use link::{LinkAccess, LinkTlsAcceptor};
-use runtime::{
-    Clock, LogFormat, LoggedRevision, PagePlaces, RequestLog, StopRequests, descriptor_limit, new_link_token,
-};
+use link::LinkAccess;
+use runtime::{Clock, LogFormat, LoggedRevision, PagePlaces, RequestLog, StopRequests, descriptor_limit};
 use throttling::{Breaker, BreakerLimits};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
-use vocabulary::{AppProtocol, BootId, LinkToken, QueueProxyAnnouncement};
+use vocabulary::{AppProtocol, BootId, QueueProxyAnnouncement};
 
 use crate::adopted::AdoptedClients;
 use crate::app_life::AppLife;
@@ -31,6 +30,7 @@ use crate::pages::PAGE_LIMITS;
 use crate::settings::OwnerSettings;
 use crate::stack::{PodStack, app::AppEnd, logging::RequestLogging};
 use crate::usage;
+use link_port::LinkPort;
 use parts::{LocalTask, PodPages, ProxyParts};
 
 /// How many requests may wait for each one that runs (Knative's number).
@@ -59,27 +59,18 @@ pub struct BoundProxy {
     /// The listeners for further ports of the app.
     more: Vec<(PortPair, TcpListener)>,
     admin: TcpListener,
-    link: TcpListener,
-    link_token: Option<LinkToken>,
-    link_access: LinkAccess,
+    link: LinkPort,
     stat: Option<TcpListener>,
     metrics: Option<TcpListener>,
     /// The pod and its node, whose connections are not those of clients.
     own_peers: Rc<OwnPeers>,
 }
 
-/// Binds all ports of the configuration. Fails if one cannot be had, but for the port of metrics.
+/// Binds all ports of the configuration. Fails if one cannot be had, but for the port of metrics, and in
+/// Knative's place that of the link.
 pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
-    let listen_at = |address, port, what| {
-        runtime::listen(SocketAddr::new(address, port)).with_context(|| format!("port {port} ({what})"))
-    };
-    let listen = |port, what| listen_at(config.bind, port, what);
-    // The reader of the announcement gets the token as well.
-    let announced = (config.announce == PortAudience::Stdout).then(new_link_token);
-    let link_token = config.link_token.or(announced);
-    let link_access = match &config.link_ca {
-        Some(roots) => LinkAccess::Tls(LinkTlsAcceptor::of_pod(roots.as_bytes()).context("EBB_LINK_CA")?),
-        None => link_token.into(),
+    let listen = |port, what| {
+        runtime::listen(SocketAddr::new(config.bind, port)).with_context(|| format!("port {port} ({what})"))
     };
     // Metrics are worth a port, and not an app that cannot be reached: a container of the pod may use this
     // port without having declared it.
@@ -91,24 +82,13 @@ pub fn bind(config: Config, clock: Clock) -> anyhow::Result<BoundProxy> {
         more: more.collect::<anyhow::Result<_>>()?,
         requests: listen(config.ports.requests, "requests")?,
         admin: listen(config.ports.admin, "admin")?,
-        link: listen_at(link_address(config.bind, &link_access), config.ports.link, "link")?,
-        link_token,
-        link_access,
+        link: LinkPort::bind(&config)?,
         stat: config.ports.stat.map(|port| listen(port, "stat")).transpose()?,
         metrics,
         own_peers: Rc::new(OwnPeers::of_pod(&config.node_addresses)),
         config,
         clock,
     })
-}
-
-/// Without a proof every caller of the link port could give this process orders, so then only its own machine
-/// reaches it.
-fn link_address(bind: IpAddr, access: &LinkAccess) -> IpAddr {
-    match access {
-        LinkAccess::Open if !bind.to_canonical().is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        LinkAccess::Open | LinkAccess::Token(_) | LinkAccess::Tls(_) => bind,
-    }
 }
 
 impl BoundProxy {
@@ -120,10 +100,10 @@ impl BoundProxy {
         QueueProxyAnnouncement {
             requests: port(&self.requests),
             admin: port(&self.admin),
-            link: port(&self.link),
+            link: self.link.number(),
             stat: self.stat.as_ref().map_or(0, port),
             metrics: self.metrics.as_ref().map_or(0, port),
-            link_token: self.link_token,
+            link_token: self.link.token,
         }
     }
 
@@ -168,6 +148,7 @@ impl BoundProxy {
     /// local tasks can be spawned.
     pub async fn run_until(self, leaving: CancellationToken) -> ProcessEnd {
         let metrics = QueueProxyMetrics::new(self.config.container_concurrency);
+        metrics.note_link_port(self.link.open.is_some());
         let settings = Rc::new(OwnerSettings::new());
         let memory = MemoryBudget::of_process(runtime::memory_limit());
         let limits = UpstreamLimits { memory, ..UpstreamLimits::default() };
@@ -187,10 +168,9 @@ impl BoundProxy {
             leaving,
             left: CancellationToken::new(),
         };
-        let (stacks, linked) = (self.stacks(&parts), self.linked(&parts));
+        let linked = self.link.open.as_ref().map(|open| self.linked(&parts, open.access.clone()));
+        let stacks = self.stacks(&parts);
         let Self { config, clock, requests, more, admin, link, stat, metrics, own_peers, .. } = self;
-        let link = tokio::net::TcpListener::from_std(link);
-        let link = link.expect("a bound listener can be registered");
         // The small servers end last, with the process: what they tell matters most at the end.
         let _admin = parts.serve_beside(admin, parts.admin_pages(clock, config.trusted.clone(), own_peers));
         let _stat = stat.map(|stat| parts.serve_beside(stat, parts.stat_pages(&config)));
@@ -200,7 +180,7 @@ impl BoundProxy {
             .zip(stacks)
             .map(|(listener, stack)| LocalTask::of_server(listener, stack, &parts.drain, parts.memory))
             .collect();
-        let _link = LocalTask::new(async move { linked.serve(link).await });
+        let _link = linked.zip(link.open).map(|(linked, open)| LocalTask::of_link(linked, open.listener));
         let adopted = Rc::clone(&parts.adopted);
         let _adopted = LocalTask::new(async move { adopted.run().await });
         let load = Rc::clone(&parts.load);
@@ -234,6 +214,7 @@ impl BoundProxy {
         let app_ports = iter::once((app_port, app_protocol)).chain(more);
         let stacks = app_ports.map(|(port, protocol)| {
             Rc::new(PodStack {
+                place: self.config.place,
                 pod: self.config.pod.clone(),
                 clock: self.clock,
                 timeouts,
@@ -282,9 +263,9 @@ impl BoundProxy {
         Some(RequestLogging::new(log, *logged_probes, self.clock))
     }
 
-    fn linked(&self, parts: &ProxyParts) -> LinkServer {
+    fn linked(&self, parts: &ProxyParts, access: LinkAccess) -> LinkServer {
         LinkServer {
-            access: self.link_access.clone(),
+            access,
             refused: parts.metrics.refused_links(),
             pod: self.config.pod.clone(),
             boot: BootId(random_number()),

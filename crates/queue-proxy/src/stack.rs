@@ -7,27 +7,27 @@ mod in_flight;
 pub(crate) mod logging;
 pub(crate) mod probes;
 mod refusals;
+mod sender;
 mod terms;
 
 use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
+use std::time::Duration;
 
 use dataplane::{
     Abort, AppRefusals, AsyncBreaker, Body, ClientUpgrade, Connection, Drain, ForwardingTerms, Gate,
     GuardedBody, HEAD_SIZE_SETTING, HeadLimits, Hop, HopFailure, NextHop, NotStartedMark, Permit, Protocol,
     Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, SendError, SendErrorKind, Service,
-    Timers, Tracer, UnservedRequest, has_internal, names, set_forwarded_for, set_host, strip_internal,
-    strip_refusal, strip_shadowing, translate,
+    Timers, Tracer, UnservedRequest, set_host, strip_refusal, strip_shadowing, translate,
 };
 use futures_util::future::Either;
-use http::header::HeaderValue;
 use http::{Method, StatusCode};
 use runtime::Clock;
-use vocabulary::{IgnoredUserAgents, PodName, RequestTimeouts, Routing, Timestamp};
+use vocabulary::{IgnoredUserAgents, PodName, PodState, RequestTimeouts, Routing, Timestamp};
 
 use crate::app_life::AppLife;
-use crate::config::ShadowingHeaders;
+use crate::config::{QueueProxyPlace, ShadowingHeaders};
 use crate::health::Health;
 use crate::load::{CountedRequest, LoadBook};
 use crate::metrics::QueueProxyMetrics;
@@ -44,6 +44,7 @@ const CONNECTS_MAX: u32 = 10;
 
 /// Everything that a request meets on its way to the app.
 pub(crate) struct PodStack {
+    pub(crate) place: QueueProxyPlace,
     pub(crate) pod: PodName,
     pub(crate) clock: Clock,
     pub(crate) timeouts: RequestTimeouts,
@@ -75,6 +76,14 @@ struct AdmittedRequest {
     body_gate: Option<Gate>,
 }
 
+/// What a request waits for before anything is decided about it.
+enum FirstWait {
+    /// It shows a hop key, and no settings have named the valid keys yet.
+    Settings,
+    /// It asks about an app that has not been ready yet, and is answered after so long at the latest.
+    AppStart(Duration),
+}
+
 /// A request to which the app gave no answer.
 struct FailedRequest {
     failure: HopFailure,
@@ -94,11 +103,8 @@ impl Service for PodStack {
         connection: Rc<Connection>,
     ) -> impl Future<Output = Result<ProxyResponse, Abort>> + 'static {
         let request = Box::new(request);
-        let may_show_key = request.fields().of_hops();
-        if may_show_key.is_some_and(|headers| self.settings.hop_keys_still_pending(headers)) {
-            return Either::Right(Either::Left(Box::pin(
-                self.call_after_first_settings(request, connection),
-            )));
+        if let Some(wait) = self.first_wait(&request) {
+            return Either::Right(Either::Left(Box::pin(self.call_after(wait, request, connection))));
         }
         match self.begin(request, &connection) {
             Ok((request, begun)) => Either::Left(Box::pin(self.finish(request, begun))),
@@ -127,14 +133,27 @@ impl Service for PodStack {
 }
 
 impl PodStack {
-    /// As [`PodStack::call`], for a request that shows a hop key before the valid keys are known. While it
-    /// waits here it counts at the hop that sent it.
-    async fn call_after_first_settings(
+    fn first_wait(&self, request: &Request<Body>) -> Option<FirstWait> {
+        let headers = request.fields().of_hops()?;
+        if self.settings.hop_keys_still_pending(headers) {
+            return Some(FirstWait::Settings);
+        }
+        let is_asked = self.place == QueueProxyPlace::Knative && self.health.state() == PodState::Starting;
+        is_asked.then(|| probes::patience(headers))?.map(FirstWait::AppStart)
+    }
+
+    /// As [`PodStack::call`], for a request that has to wait first. It counts at the hop that sent it, or as
+    /// nothing, while it waits here.
+    async fn call_after(
         self: Rc<Self>,
+        wait: FirstWait,
         request: Box<Request<Body>>,
         connection: Rc<Connection>,
     ) -> Result<ProxyResponse, Abort> {
-        self.settings.await_first_settings(self.clock).await;
+        match wait {
+            FirstWait::Settings => self.settings.await_first_settings(self.clock).await,
+            FirstWait::AppStart(at_most) => self.health.started(at_most, self.clock).await,
+        }
         match self.begin(request, &connection) {
             Ok((request, begun)) => self.finish(request, begun).await,
             Err(answer) => Ok(*answer),
@@ -148,18 +167,17 @@ impl PodStack {
         mut request: Box<Request<Body>>,
         connection: &Connection,
     ) -> Result<(Box<Request<Body>>, AdmittedRequest), Box<ProxyResponse>> {
-        // The sender. Without proof, headers that only our hops may set are removed before anything looks at
-        // them (L12).
-        let Some(sender) = self.sender_of(&mut request, connection) else {
+        let own = (self.place, &self.pod);
+        let Some(sender) = sender::sender_of(&mut request, connection, own, &self.settings) else {
             return Err(Box::new(self.refuse_misdirected(&request, connection)));
         };
         match (self.shadowing, request.fields_mut().of_hops_mut()) {
             (ShadowingHeaders::Drop, Some(headers)) => strip_shadowing(headers),
             (ShadowingHeaders::Drop, None) | (ShadowingHeaders::Keep, _) => {}
         }
-        // Only what has proved to be one of our hops: a client that could pass for a probe would be answered
-        // by us, without its app ever seeing it.
-        let is_probe = sender == RequestSender::Hop && probes::is_probe(request.headers());
+        // Only of a sender that is believed: a client that could pass for a probe would be answered by us,
+        // without its app ever seeing it.
+        let is_probe = sender != RequestSender::Client && probes::is_probe(request.headers());
         // Before the line in the log, which names the trace.
         let span = if is_probe { None } else { self.tracer.begin(&mut request, connection) };
         let line = self.logging.as_ref().and_then(|logging| logging.begin(sender, &request, connection));
@@ -175,22 +193,23 @@ impl PodStack {
             let answer = Response::new(without_guard(Body::empty()));
             return Err(Box::new(logging::at_once(line, answer)));
         }
+        let is_keyed = self.settings.has_hop_keys();
+        let admission = RequestTerms::of(&request, sender, &self.ignored_user_agents, is_keyed);
         // The path has moved to the activators: tell clients, on this and every later answer.
-        if sender == RequestSender::Client && self.settings.routing() == Routing::ThroughActivator {
+        if !admission.is_of_activator && self.settings.routing() == Routing::ThroughActivator {
             connection.retire();
         }
         // From here on it counts, and its clocks run.
         let timers = Timers::start(self.timeouts, self.clock);
-        let admission = RequestTerms::of(&request, sender, &self.ignored_user_agents);
         let mut in_flight =
             InFlight::new(self.count(&admission, timers.started_at()), Rc::clone(&self.metrics));
         (in_flight.line, in_flight.span) = (line, span);
         // Its hop ends, the app's begins.
-        prepare_headers(sender, &mut request, connection);
+        sender::end_hop(sender, &mut request, connection);
         let ForwardingTerms { protocol, upgrade } = ForwardingTerms::prepare(&mut request);
         let protocol = self.app.protocol_for(protocol, upgrade.as_ref());
         translate(&mut request, protocol);
-        let host = if sender == RequestSender::Hop { original_host(&mut request) } else { None };
+        let host = sender::noted_host(sender, &mut request);
         set_host(&mut request, host, self.app.host());
         let body_gate = expect::hold_body(&mut request);
         request.body_mut().note_activity(timers.activity());
@@ -216,7 +235,7 @@ impl PodStack {
                         request: Some(request),
                         kind: kind @ (SendErrorKind::StreamRefused | SendErrorKind::ConnectTimedOut),
                         ..
-                    }) if begun.admission.sender == RequestSender::Client => (request, kind),
+                    }) if begun.admission.sender != RequestSender::Hop => (request, kind),
                     answered => return answered.map_err(|error| NextHop::App.failed(&error)),
                 };
                 if kind == SendErrorKind::StreamRefused {
@@ -278,25 +297,6 @@ impl PodStack {
         };
         in_flight.refused(&refusal);
         Ok(refusal.into_response(kind).map(without_guard))
-    }
-
-    /// The sender of a request, as far as a key proves it. `None` for a request to another pod that had this
-    /// pod's address before, with and without a key: an activator of another workload has no key that is
-    /// valid here.
-    fn sender_of(&self, request: &mut Request<Body>, connection: &Connection) -> Option<RequestSender> {
-        let internal = request.fields_mut().of_hops_mut().filter(|headers| has_internal(headers));
-        let Some(headers) = internal else { return Some(RequestSender::Client) };
-        if headers.remove(names::EBB_POD).is_some_and(|pod| pod != self.pod.as_str()) {
-            return None;
-        }
-        Some(if self.settings.has_valid_hop_key(headers) {
-            connection.mark_as_hop();
-            headers.remove(names::EBB_HOP_KEY);
-            RequestSender::Hop
-        } else {
-            strip_internal(headers);
-            RequestSender::Client
-        })
     }
 
     /// Refuses a request that was sent to another pod. The app never sees it, and it is no load of this pod.
@@ -386,32 +386,11 @@ impl PodStack {
     }
 }
 
-/// Knative's order: `Forwarded` is built before the sender is appended; then the headers that end at this hop
-/// are removed.
-fn prepare_headers(sender: RequestSender, request: &mut Request<Body>, connection: &Connection) {
-    set_forwarded_for(request.fields_mut(), connection.forwarded_for());
-    if let Some(headers) = request.fields_mut().of_hops_mut().filter(|_| sender == RequestSender::Hop) {
-        for ends_here in [
-            names::KNATIVE_SERVING_REVISION,
-            names::KNATIVE_SERVING_NAMESPACE,
-            names::EBB_NO_QUEUE,
-            names::EBB_UNMEASURED,
-        ] {
-            headers.remove(ends_here);
-        }
-        expect::restore(headers);
-    }
-}
-
 /// Whether the app had the request and gave no answer.
 fn is_unanswered(refusal: &Refusal) -> bool {
     let is_broken_off =
         matches!(refusal.reason, RefusalReason::UpstreamClosed | RefusalReason::UpstreamReset);
     is_broken_off && refusal.never_started == NotStartedMark::Unsaid
-}
-
-fn original_host(request: &mut Request<Body>) -> Option<HeaderValue> {
-    request.headers_mut().remove(names::K_ORIGINAL_HOST).filter(|host| !host.is_empty())
 }
 
 #[cfg(test)]

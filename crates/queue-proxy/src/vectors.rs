@@ -14,7 +14,7 @@ const OVERTURNED: &[OverturnedVector] = &[
     OverturnedVector {
         id: "P1–P8",
         reference: "answered on the request port to every client",
-        ours: "answered there to our own hops (hop key), and to every client on the admin port; else the app answers",
+        ours: "answered there to our own hops (hop key), and to every client in Knative's place and on the admin port; else the app answers",
         why: "any client could pose as a prober (L12, design §8)",
     },
     OverturnedVector {
@@ -26,7 +26,7 @@ const OVERTURNED: &[OverturnedVector] = &[
     OverturnedVector {
         id: "P9",
         reference: "K-Kubelet-Probe bypasses breaker and load for every client",
-        ours: "only with a hop key",
+        ours: "only with a hop key, or in Knative's place",
         why: "L12",
     },
     OverturnedVector {
@@ -72,12 +72,6 @@ const OVERTURNED: &[OverturnedVector] = &[
         why: "design §7",
     },
     OverturnedVector {
-        id: "R14",
-        reference: "all probes of an array must pass",
-        ours: "the first is run, with a warning",
-        why: "several containers are not built yet",
-    },
-    OverturnedVector {
         id: "O2, O3, O8",
         reference: "a timer appends its text to a response that has begun, and ends it cleanly",
         ours: "the response is broken off and nothing is added",
@@ -110,7 +104,7 @@ const OVERTURNED: &[OverturnedVector] = &[
     OverturnedVector {
         id: "H8–H10",
         reference: "internal headers are believed and passed on",
-        ours: "with a hop key; without it they are stripped",
+        ours: "with a hop key, or in Knative's place; else they are stripped",
         why: "L12",
     },
     OverturnedVector {
@@ -174,7 +168,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("R5–R7", "dataplane: what a probe asks"),
     ("R12", "as R5"),
     ("R8–R11", "not built yet, see above"),
-    ("R14", "not built yet, see above"),
     ("B6–B10", "throttling"),
     ("H3–H7", "dataplane: the headers that a hop writes"),
     ("O12, O13", "there is no inner task that could go on"),

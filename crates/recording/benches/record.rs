@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use figures::Figure;
-use orchestration::{ControlEvent, OrchestratorSettings};
+use orchestration::{ControlEvent, ExactState, Orchestrator, OrchestratorSettings};
 use recording::{
     RecordEntry, RecordInput, RecordReader, RecordReplay, RecordSettings, RecordWriter, RecordedNames,
     ReplayReport, SettingsChanges, record_folders,
@@ -36,6 +36,9 @@ use vocabulary::{ActivatorWord, PodWord, ReplicaName, RevisionName};
 const SPEED_MIN: f64 = 500.0;
 const REPORT_BYTES_MAX: f64 = 12.0;
 const ENTRY_SECONDS_MAX: f64 = 0.05 / 10_000.0;
+/// The event loop copies its state for an exact keyframe, of at most 250 revisions and in at most 5 ms.
+const STATE_COPY_MS_MAX: f64 = 5.0 / 250.0;
+const STATE_COPIES: u32 = 20;
 /// Entries come to the writer in such groups.
 const TOGETHER: usize = 256;
 
@@ -43,14 +46,17 @@ fn main() -> ExitCode {
     let is_quick = std::env::args().any(|argument| argument == "--quick");
     let (services, length) = if is_quick { (20, 300) } else { (100, 1_800) };
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let mut written = WritingCost::default();
+    let (mut written, mut goals) = (WritingCost::default(), Vec::new());
     for life in 1..=2 {
         let calls = run(services, Duration::from_secs(length), life);
+        if life == 1 {
+            goals.push(copied_state(&calls, services));
+        }
         written.add(folder.path(), calls);
     }
     let lived = Duration::from_secs(2 * length);
     let restarts = replayed("restarts", &[folder.path().to_owned()], lived);
-    let goals = [written.show(folder.path()), restarts, takeovers(services, lived)];
+    goals.extend([written.show(folder.path()), restarts, takeovers(services, lived)]);
     // How fast a build without optimisation is says nothing, so the short form asks for no speed.
     let are_met = goals.iter().all(|goal| goal.is_met() || (is_quick && goal.is_about_speed));
     if !is_quick {
@@ -87,6 +93,27 @@ fn takeovers(services: u32, length: Duration) -> GoalEnd {
     }
     let folders = record_folders(folder.path()).expect("the folder is there");
     replayed("takeovers", &folders, plan.length())
+}
+
+/// What a copy of the state takes of the event loop, which stands still meanwhile: at the end of a run.
+fn copied_state(calls: &[OwnerCall], services: u32) -> GoalEnd {
+    let mut orchestrator = Orchestrator::new(OrchestratorSettings::default());
+    for call in calls {
+        match &call.event {
+            Some(event) => orchestrator.handle(event.clone(), call.at),
+            None => orchestrator.advance(call.at),
+        }
+        while orchestrator.next_command().is_some() {}
+    }
+    let before = cpu_seconds();
+    // They are dropped by the thread that writes.
+    let copies: Vec<ExactState> = (0..STATE_COPIES).map(|_| orchestrator.exact_state()).collect();
+    let milliseconds = (cpu_seconds() - before) * 1e3 / f64::from(STATE_COPIES);
+    drop(copies);
+    let limit = STATE_COPY_MS_MAX * f64::from(services);
+    println!("state: a copy of {services} Services takes {milliseconds:.3} ms (at most {limit:.1})");
+    let goal = format!("ms of the event loop for the state of {services} Services");
+    GoalEnd { figures: vec![Figure::at_most(&goal, milliseconds, limit)], is_about_speed: true }
 }
 
 /// The calls of the control loop in one run; its chance follows from the number of the life.

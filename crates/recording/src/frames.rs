@@ -9,6 +9,7 @@ use orchestration::{ControlEvent, LinkId, OrderId};
 use vocabulary::{ActivatorWord, PodCount, PodWord, TimeZoneName};
 
 use crate::entry::RecordInput;
+use crate::exact_keyframe::state_out;
 use crate::frame_fault::FrameFault;
 use crate::header::SegmentHeader;
 use crate::history_frames::{demand_in, demand_out, history_in, history_out};
@@ -16,8 +17,8 @@ use crate::outcome::CommandOutcome;
 use crate::rereading::SettingsRereader;
 use crate::secrets::SecretHasher;
 use crate::wire::proto::{
-    FrameBody, GivenOrderMessage, KeyframeMessage, OutcomeMessage, WantedCountMessage, WordMessage,
-    ZoneChangeMessage, ZoneMessage,
+    ExactStateMessage, FrameBody, GivenOrderMessage, KeyframeMessage, OutcomeMessage, WantedCountMessage,
+    WordMessage, ZoneChangeMessage, ZoneMessage,
 };
 use crate::wire::shared_proto::NothingMessage;
 use crate::wire::{
@@ -29,17 +30,22 @@ use crate::wire::{
 pub(crate) enum FrameContent {
     Header(Box<SegmentHeader>),
     Keyframe(Box<KeyframeMessage>),
+    /// The state between two calls, as bytes that only the program of the header reads.
+    ExactState(Vec<u8>),
     Event(Box<ControlEvent>),
     Advance,
     /// A later program wrote a frame of a kind that this one does not know.
     Unknown,
 }
 
-/// The call of the orchestrator, as a record holds it.
-pub(crate) fn input_out(input: &RecordInput, secrets: &SecretHasher) -> FrameBody {
+/// The call of the orchestrator, or its state, as a record holds it; `None` for a state that is too large.
+pub(crate) fn input_out(input: &RecordInput, secrets: &SecretHasher) -> Option<FrameBody> {
     match input {
-        RecordInput::Event(event) => event_out(event, secrets),
-        RecordInput::Advance => FrameBody::Advanced(NothingMessage {}),
+        RecordInput::Event(event) => Some(event_out(event, secrets)),
+        RecordInput::Advance => Some(FrameBody::Advanced(NothingMessage {})),
+        RecordInput::State(state) => {
+            state_out(state, secrets).map(|state| FrameBody::ExactState(ExactStateMessage { state }))
+        }
     }
 }
 
@@ -78,6 +84,7 @@ pub(crate) fn content_in(
         None => return Ok(FrameContent::Unknown),
         Some(FrameBody::Header(header)) => return Ok(FrameContent::Header(Box::new((*header).try_into()?))),
         Some(FrameBody::Keyframe(keyframe)) => return Ok(FrameContent::Keyframe(Box::new(keyframe))),
+        Some(FrameBody::ExactState(exact)) => return Ok(FrameContent::ExactState(exact.state)),
         Some(FrameBody::Advanced(NothingMessage {})) => return Ok(FrameContent::Advance),
         Some(FrameBody::Reports(_)) => {
             let problem = "stands outside of the segment that has its names".to_owned();
@@ -393,7 +400,7 @@ mod tests {
         let (secrets, mut rereader) = (SecretHasher::default(), SettingsRereader::default());
         for event in events() {
             let input = RecordInput::Event(Box::new(event.clone()));
-            let frame = FrameMessage { after: -3, body: Some(input_out(&input, &secrets)), outcome: None };
+            let frame = FrameMessage { after: -3, body: input_out(&input, &secrets), outcome: None };
             let bytes = frame.encode_to_vec();
             let read = FrameMessage::decode(bytes.as_slice()).expect("it was just written");
             assert_eq!(read, frame);

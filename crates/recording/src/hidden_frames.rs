@@ -70,11 +70,12 @@ impl FrameHiding {
             }
             FrameBody::Header(header) => self.hide_text(&mut header.owner),
             FrameBody::Keyframe(keyframe) => self.hide_keyframe(keyframe),
-            // Reports are hidden before they are packed.
+            // Reports are hidden before they are packed, and no state comes here.
             FrameBody::WallClock(_)
             | FrameBody::Advanced(_)
             | FrameBody::ZoneRead(_)
-            | FrameBody::Reports(_) => {}
+            | FrameBody::Reports(_)
+            | FrameBody::ExactState(_) => {}
         }
     }
 

@@ -60,7 +60,7 @@ impl KnownWorld {
     pub(crate) fn note(&mut self, entry: &RecordEntry) {
         match &entry.input {
             RecordInput::Event(event) => self.note_event(event, entry.at),
-            RecordInput::Advance => {}
+            RecordInput::Advance | RecordInput::State(_) => {}
         }
         for command in &entry.commands {
             self.note_command(command);

@@ -12,6 +12,7 @@
 mod block;
 mod count_comparison;
 mod entry;
+mod exact_keyframe;
 mod frame_fault;
 mod frames;
 mod header;
@@ -67,4 +68,4 @@ pub use recorded_load::{RecordedLoad, RecordedRestart};
 pub use recorded_revision::RecordedRevision;
 pub use replay::{RecordReplay, ReplayReport};
 pub use rereading::SettingsChanges;
-pub use writer::{RecordLoss, RecordSettings, RecordWriter};
+pub use writer::{KEYFRAME_EVERY, RecordLoss, RecordSettings, RecordWriter};

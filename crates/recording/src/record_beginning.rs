@@ -53,6 +53,7 @@ pub(crate) fn clock_in(frame: &ReadFrame) -> Option<WallClockReading> {
         },
         FrameContent::Header(_)
         | FrameContent::Keyframe(_)
+        | FrameContent::ExactState(_)
         | FrameContent::Advance
         | FrameContent::Unknown => None,
     }

@@ -208,7 +208,10 @@ impl LoadCollector {
                 self.note_keyframe(&keyframe);
             }
             FrameContent::Event(event) => self.note_event(*event),
-            FrameContent::Header(_) | FrameContent::Advance | FrameContent::Unknown => {}
+            FrameContent::Header(_)
+            | FrameContent::ExactState(_)
+            | FrameContent::Advance
+            | FrameContent::Unknown => {}
         }
         self.note_outcome(outcome);
         Ok(())

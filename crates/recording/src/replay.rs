@@ -1,7 +1,8 @@
 //! Drives a real orchestrator with what was recorded, and compares what comes out.
 //!
 //! From the beginning of a process the replay is exact: every call is made again, at its time, and the hash
-//! of every command is compared. From a keyframe on, and with settings that are changed, the orchestrator
+//! of every command is compared. So it is from a state of the control loop on that the same executable wrote.
+//! From a keyframe on, and with settings that are changed, the orchestrator
 //! counts its links and orders otherwise and ticks at other instants: events are translated, and the counts
 //! that are decided are compared over time.
 
@@ -14,6 +15,7 @@ use orchestration::{
 use vocabulary::{PodCount, ReplicaName, RevisionName, Timestamp};
 
 use crate::count_comparison::{CountComparison, CountDivergence, CountLikeness, CountSide};
+use crate::exact_keyframe::state_in;
 use crate::frame_fault::FrameFault;
 use crate::frames::FrameContent;
 use crate::header::{SegmentHeader, SegmentStart};
@@ -52,10 +54,13 @@ pub struct ReplayReport {
     /// The time of the first call after which the hashes differ.
     pub first_difference: Option<RecordTime>,
     /// Since when every command is compared, up to the end of the record; `None` if the end follows from a
-    /// keyframe.
+    /// keyframe that every program reads.
     pub exact_from: Option<RecordTime>,
     /// How often the replay began at a keyframe.
     pub keyframes: u32,
+    /// How often the replay went on with the whole state of the control loop, which only the executable that
+    /// wrote it reads.
+    pub states: u32,
     /// Frames of a kind that this program does not know.
     pub unknown_frames: u64,
     /// Whether hashes stand in the place of names, so that commands come in another order and only counts are
@@ -77,6 +82,10 @@ pub struct RecordReplay {
     reader: RecordReader,
     has_changes: bool,
     until: Option<Duration>,
+    /// The executable that replays, as headers name the one that wrote.
+    program: Option<String>,
+    /// Whether that executable wrote the segment.
+    is_own: bool,
     run: Option<ReplayRun>,
     /// The settings of the orchestrator that begins at the keyframe that comes next.
     awaiting_keyframe: Option<OrchestratorSettings>,
@@ -106,6 +115,8 @@ impl RecordReplay {
             reader,
             has_changes: false,
             until: None,
+            program: None,
+            is_own: false,
             run: None,
             awaiting_keyframe: None,
             clock: WallClockReading::default(),
@@ -119,6 +130,13 @@ impl RecordReplay {
     #[must_use]
     pub fn with_changes(self, changes: &SettingsChanges) -> Self {
         Self { has_changes: !changes.is_empty(), ..self }
+    }
+
+    /// Goes on exactly wherever a record has the state of the control loop as this executable writes it
+    /// ([`crate::build_of_this_program`]).
+    #[must_use]
+    pub fn by_program(self, build: &str) -> Self {
+        Self { program: Some(build.to_owned()), ..self }
     }
 
     /// Ends behind the last event until then, in time since the beginning of 1970.
@@ -190,6 +208,7 @@ impl RecordReplay {
                 }
                 self.call(Some(*event), &outcome);
             }
+            FrameContent::ExactState(state) => self.go_on_exactly(&state)?,
             FrameContent::Advance => self.call(None, &outcome),
             FrameContent::Unknown => self.report.unknown_frames += 1,
         }
@@ -201,6 +220,7 @@ impl RecordReplay {
         if !header.wall_clock.is_zero() {
             self.clock = WallClockReading::new(header.at, header.wall_clock);
         }
+        self.is_own = self.program.as_deref() == Some(header.build.as_str());
         self.report.builds.insert(header.build);
         self.report.owner = Some(header.owner);
         self.report.is_anonymous |= header.is_anonymous;
@@ -242,6 +262,22 @@ impl RecordReplay {
     }
 
     /// Makes a recorded call again: of an event, or of what was due.
+    /// Goes on with the state that the control loop had here, if another program cannot have written it.
+    /// Nothing is gained where the replay is exact, or asks what other settings would have decided.
+    fn go_on_exactly(&mut self, state: &[u8]) -> Result<(), FrameFault> {
+        let is_exact = self.run.as_ref().is_some_and(|run| run.translation.is_none());
+        if is_exact || !self.is_own || self.has_changes || self.report.is_anonymous {
+            return Ok(());
+        }
+        let orchestrator = Orchestrator::restored(state_in(state)?);
+        self.end_run();
+        self.awaiting_keyframe = None;
+        self.run = Some(ReplayRun::going_on(orchestrator, None, self.now));
+        self.report.exact_from = None;
+        self.report.states += 1;
+        Ok(())
+    }
+
     fn call(&mut self, event: Option<ControlEvent>, recorded: &CommandOutcome) {
         let (now, time) = (self.now, self.clock.time_of(self.now));
         let Some(run) = &mut self.run else { return };
@@ -278,13 +314,11 @@ impl RecordReplay {
 
 impl ReplayRun {
     fn new(settings: OrchestratorSettings, translation: Option<NumberTranslation>, now: Timestamp) -> Self {
-        Self {
-            orchestrator: Orchestrator::new(settings),
-            translation,
-            last: now,
-            decisions: 0,
-            counts: Vec::new(),
-        }
+        Self::going_on(Orchestrator::new(settings), translation, now)
+    }
+
+    fn going_on(orchestrator: Orchestrator, translation: Option<NumberTranslation>, now: Timestamp) -> Self {
+        Self { orchestrator, translation, last: now, decisions: 0, counts: Vec::new() }
     }
 
     fn call_exactly(&mut self, event: Option<ControlEvent>, now: Timestamp) -> Vec<ControlCommand> {

@@ -6,6 +6,8 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
+use vocabulary::{HopKey, LinkToken};
+
 /// Hashes secrets under the key of one record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SecretHasher(RandomState);
@@ -15,4 +17,26 @@ impl SecretHasher {
     pub(crate) fn hash(&self, secret: &[u8]) -> u64 {
         self.0.hash_one(secret)
     }
+
+    /// The key that a reader of the record finds in the place of this one.
+    pub(crate) fn hop_key(&self, key: &HopKey) -> HopKey {
+        stand_in_key(self.hash(key.expose().as_bytes()))
+    }
+
+    /// The token that a reader of the record finds in the place of this one.
+    pub(crate) fn token(&self, token: &LinkToken) -> LinkToken {
+        stand_in_token(self.hash(token.expose()))
+    }
+}
+
+/// A key that stands for the one of this hash.
+pub(crate) fn stand_in_key(hash: u64) -> HopKey {
+    HopKey::new(format!("{hash:016x}"))
+}
+
+/// A token that stands for the one of this hash.
+pub(crate) fn stand_in_token(hash: u64) -> LinkToken {
+    let mut bytes = [0; LinkToken::BYTES];
+    bytes[..8].copy_from_slice(&hash.to_be_bytes());
+    LinkToken::new(bytes)
 }

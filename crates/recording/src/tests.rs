@@ -1,5 +1,6 @@
 //! Records of simulated runs: written, damaged, read and decided again.
 
+mod exact_keyframes;
 mod foreign_records;
 mod histories;
 mod losses;
@@ -289,7 +290,7 @@ fn a_history_that_was_restored_is_read_as_it_was() {
         let shown = format!("{event:?}");
         let input = RecordInput::Event(Box::new(event));
         let body = crate::frames::input_out(&input, &crate::secrets::SecretHasher::default());
-        let frame = FrameMessage { after: 0, body: Some(body), outcome: None };
+        let frame = FrameMessage { after: 0, body, outcome: None };
         let read = FrameMessage::decode(frame.encode_to_vec().as_slice()).expect("it was just written");
         let mut rereader = crate::rereading::SettingsRereader::default();
         let content = crate::frames::content_in(read.body, &mut rereader).expect("it was just written");

@@ -29,11 +29,13 @@ use crate::segment_files::{create_segment, make_room};
 use crate::wire::proto::{FrameBody, OutcomeMessage};
 
 /// How often a keyframe is written, at which a replay can begin.
-const KEYFRAME_EVERY: Duration = Duration::from_secs(600);
+pub const KEYFRAME_EVERY: Duration = Duration::from_secs(600);
 /// A segment of so many bytes ends.
 const SEGMENT_BYTES_MAX: u64 = 16 << 20;
 /// So many segments at least are in a record, so that removing one leaves most of it.
 const SEGMENTS_MIN: u64 = 4;
+/// So many states of the control loop would fit into a record; a larger state is not written.
+const STATES_MIN: u64 = 16;
 /// A disk that was full is tried again after so long.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -204,7 +206,14 @@ impl RecordWriter {
     }
 
     fn write_frame(&mut self, entry: &RecordEntry, outcome: Option<OutcomeMessage>) -> io::Result<()> {
-        let mut body = input_out(&entry.input, &self.secrets);
+        let Some(mut body) = input_out(&entry.input, &self.secrets) else { return Ok(()) };
+        if let FrameBody::ExactState(exact) = &body {
+            let bytes = u64::try_from(exact.state.len()).unwrap_or(u64::MAX);
+            // The names in a state cannot be hidden, and a small record is not to be full of states.
+            if self.hiding.is_some() || bytes > self.settings.bytes_max / STATES_MIN {
+                return Ok(());
+            }
+        }
         self.hiding.iter_mut().for_each(|hiding| hiding.hide(&mut body));
         self.segment.as_mut().map_or(Ok(()), |segment| segment.push(entry.at, body, outcome))
     }

@@ -1,5 +1,6 @@
 //! How far one evaluation may go, and between which counts the answer must lie.
 
+use serde::{Deserialize, Serialize};
 use settings::{FloorCause, ScalingSpec};
 use vocabulary::PodCount;
 
@@ -34,7 +35,7 @@ impl RateLimits {
 
 /// Whether the revision was ever ready with as many pods as its initial scale asks for. Until then the
 /// initial scale is a lower bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Initialization {
     /// The initial scale was never reached: it is a lower bound.
     Pending,

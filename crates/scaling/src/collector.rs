@@ -22,6 +22,7 @@ mod reporter;
 use std::ops::Range;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use settings::{Aggregation, Metric, ScalingSpec};
 use smallvec::SmallVec;
 use vocabulary::{BootId, BurstCapacity, Load, PodCount, PodId, PresentCount, Reporter, Sample, Timestamp};
@@ -44,7 +45,7 @@ const LARGEST_VALUE: f64 = 1e9;
 /// The windows of one revision, and the latest seconds of each of its reporters.
 ///
 /// Both metrics are collected, so a change of the metric finds a history.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Collector {
     metric: Metric,
     aggregation: Aggregation,

@@ -11,6 +11,7 @@
 
 mod steps;
 
+use serde::{Deserialize, Serialize};
 use settings::ScalingSpec;
 use vocabulary::{ExcessBurstCapacity, PodCount, Timestamp};
 
@@ -27,7 +28,7 @@ use crate::window::RecentMaximum;
 mod tests;
 
 /// The state of one revision between evaluations, apart from its windows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Decider {
     panic: PanicState,
     /// `None` while there is no scale-down delay.
@@ -54,7 +55,7 @@ pub struct Observation {
 }
 
 /// The answer of one evaluation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// How many pods are needed, before bounds.
     pub desired: PodCount,

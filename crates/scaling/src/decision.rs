@@ -2,7 +2,8 @@
 
 mod sentence;
 
-use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
 pub use sentence::Sentence;
@@ -64,7 +65,7 @@ impl Decision {
 }
 
 /// The numbers from which an evaluation started.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Inputs {
     /// Pods that pass their probes.
     pub ready_pods: PodCount,
@@ -97,21 +98,44 @@ pub enum Trigger {
 }
 
 /// Whether the short window rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "name")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The stable window decides, and the count may fall.
     Stable,
     /// The panic window decides and the count never falls.
     Panic {
         /// When it was entered or last extended.
-        #[serde(skip)]
         since: Timestamp,
     },
 }
 
+impl Serialize for Mode {
+    /// For people and programs the name alone (`{"name": "panic"}`); for an exact keyframe the time alone, of
+    /// which the name follows.
+    fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
+        let (name, since) = match *self {
+            Self::Stable => ("stable", None),
+            Self::Panic { since } => ("panic", Some(since)),
+        };
+        if !to.is_human_readable() {
+            return since.serialize(to);
+        }
+        let mut shown = to.serialize_struct("Mode", 1)?;
+        shown.serialize_field("name", name)?;
+        shown.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Mode {
+    /// Reads a mode as an exact keyframe has it.
+    fn deserialize<Source: Deserializer<'de>>(from: Source) -> Result<Self, Source::Error> {
+        let since = Option::deserialize(from)?;
+        Ok(since.map_or(Self::Stable, |since| Self::Panic { since }))
+    }
+}
+
 /// One step that changed the number.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
     /// The step that changed the number.
     pub stage: Stage,
@@ -124,7 +148,7 @@ pub struct Reason {
 }
 
 /// The steps of an evaluation, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Load divided by the target, over the stable window.

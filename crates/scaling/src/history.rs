@@ -26,6 +26,7 @@ mod clock;
 mod demand_days;
 mod facts;
 mod ledger;
+mod long_array;
 mod packed;
 mod published;
 mod record;

@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use forecasting::Scorecard;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use vocabulary::{
     BootId, PodCount, PodId, ReplicaId, Reporter, RevisionId, Routing, Sample, SharedMap, Timestamp,
 };
@@ -101,7 +101,7 @@ pub struct RevisionStatus {
 }
 
 /// Every revision that this replica owns.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Multiscaler {
     revisions: BTreeMap<RevisionId, ScaledRevision>,
     /// The revision of each pod that is known.
@@ -111,12 +111,15 @@ pub struct Multiscaler {
     /// The wall clock beside our axis, as last read.
     clock: WallClock,
     zones: Arc<ZoneBook>,
+    /// Taken after each event, so a keyframe has none.
+    #[serde(skip)]
     commands: VecDeque<Command>,
+    #[serde(skip)]
     news: NewsForReaders,
 }
 
 /// The place of an activator's seconds on our axis, for revisions that appear after its link came up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ActivatorClock {
     boot: BootId,
     second: u64,

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, Timestamp};
 
 use crate::decision::Mode;
 
 /// Whether the revision panics, and the largest count since it began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PanicState {
     mode: Mode,
     /// The count that is held. Outside panic it has no effect.
@@ -17,7 +18,7 @@ pub(crate) struct PanicState {
 }
 
 /// What began the panic: it decides whether the panic may raise the count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Cause {
     /// A decider that has just begun holds the count that it found. Knative's is ordinary panic, in which any
     /// moment above the average adds pods; but nothing has happened, and a restart must not change the count

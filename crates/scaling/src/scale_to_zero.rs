@@ -17,6 +17,7 @@ mod activity;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use settings::ScalingSpec;
 use smallvec::smallvec;
 use vocabulary::PodCount;
@@ -107,7 +108,7 @@ pub(crate) struct KeptPod {
 }
 
 /// The rules that keep a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeptBy {
     /// The lower bound (`min-scale`) is above zero.
     MinScale,

@@ -1,9 +1,9 @@
 //! Which algorithm scales a revision.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The value of the annotation `class`: the algorithm that scales a revision.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// Concurrency or request rate, stable and panic windows, scale to zero.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use vocabulary::{
     BurstCapacity, CheckedValue, Concurrency, DRAIN_LIMIT_DEFAULT, HeadSizeLimit, IgnoredUserAgents,
     Percentage, PodCount, Problem,
@@ -26,7 +26,7 @@ const PLACE_PREFIXES: [&str; 2] = ["prometheus-", "record-"];
 
 /// The ConfigMap, read and checked. The default is what an empty ConfigMap means.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the ConfigMap")]
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClusterConfig {
     /// `pod-autoscaler-class`: the class of revisions that name none.
     pub pod_autoscaler_class: Class,

@@ -3,7 +3,7 @@
 //! Demand is independent of pods: what all of them together are asked for. A metric of which none follows,
 //! such as memory, which a pod takes whether it has load or not, is not foreseen.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use vocabulary::MilliValue;
 
 use crate::hpa::{HpaScaling, MetricSpec, ResourceName, ResourceTarget};
@@ -14,7 +14,7 @@ const PERCENT: f64 = 100.0;
 const THOUSANDTHS: f64 = 1000.0;
 
 /// The quantity that a forecast counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DemandMetric {
     /// Requests in flight and waiting.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use super::numbers::{self, NumberError};
@@ -19,7 +19,7 @@ pub struct HourlyPrice {
 }
 
 /// A currency by its code of three capital letters (ISO 4217).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Currency([u8; 3]);
 
 /// Why a text is not a price.
@@ -73,7 +73,15 @@ impl fmt::Display for HourlyPrice {
 
 impl Serialize for HourlyPrice {
     fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
-        to.collect_str(self)
+        if to.is_human_readable() { to.collect_str(self) } else { (self.amount, self.currency).serialize(to) }
+    }
+}
+
+impl<'de> Deserialize<'de> for HourlyPrice {
+    /// Reads a price as an exact keyframe has it.
+    fn deserialize<Source: Deserializer<'de>>(from: Source) -> Result<Self, Source::Error> {
+        let (amount, currency) = Deserialize::deserialize(from)?;
+        Ok(Self { amount, currency })
     }
 }
 

@@ -34,6 +34,7 @@ mod spec;
 mod suggestion;
 mod texts;
 mod waiting_page_setting;
+pub mod whole_form;
 
 #[cfg(test)]
 mod tests;

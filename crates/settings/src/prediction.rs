@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use vocabulary::{CountSchedule, Percentage, PredictionSwitch, ScaleUpForward, TimeZoneName, did_you_mean};
 
 use super::count_schedule::read_count_schedule;
@@ -19,7 +19,7 @@ const BUDGET_WORDS: &str = "a percentage from 0% to 100%, such as \"10%\"";
 const MEASURED: &str = "auto";
 
 /// The ConfigMap's part of prediction.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictionDefaults {
     /// `prediction`: the switch of revisions of class kpa that name none.
     pub switch: PredictionSwitch,

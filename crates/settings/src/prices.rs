@@ -4,7 +4,7 @@
 //! that no reader takes cents for euros, and both have one currency, so that they can be added up. A pod
 //! costs these times what it requests: what it uses above that is not reserved for it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::hourly_price::{Currency, HourlyPrice};
 use super::keys::config_map as keys;
@@ -17,7 +17,7 @@ const GIB_MILLI: f64 = 1024.0 * 1024.0 * 1024.0 * 1000.0;
 const CORE_MILLI: f64 = 1000.0;
 
 /// The prices of what pods request, as far as a ConfigMap gives them; of one currency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResourcePrices {
     /// `price-per-cpu-hour`: the price of a core.
     pub per_cpu: Option<HourlyPrice>,

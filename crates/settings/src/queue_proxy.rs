@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use vocabulary::Problem;
 
 use super::keys::{SettingKey, config_map, injection};
@@ -16,7 +16,7 @@ use super::reader::{SettingsPlace, SettingsReader};
 use super::resource_amount::ResourceAmount;
 
 /// See the module. No request is above its limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueProxyResources {
     /// `queue-proxy-cpu-request`: the CPU that it requests in Burstable pods.
     pub cpu_request: ResourceAmount,

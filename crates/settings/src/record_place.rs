@@ -1,6 +1,6 @@
 //! Where does an autoscaler of a cluster record its run?
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::keys::config_map as keys;
 use super::limits;
@@ -10,7 +10,7 @@ use super::reader::SettingsReader;
 const BYTES_MAX_DEFAULT: u64 = 256 << 20;
 
 /// Whether the run of an autoscaler is recorded, where, and how large a record may grow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordPlace {
     /// `record-directory`: an absolute path, below which each autoscaler has a folder of its name; `None`:
     /// nothing is recorded.

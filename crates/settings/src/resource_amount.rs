@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use vocabulary::{MilliValue, parse_quantity};
 
 /// An amount of CPU or memory above zero, with the text in which it was written.
@@ -32,6 +32,17 @@ impl fmt::Display for ResourceAmount {
 
 impl Serialize for ResourceAmount {
     fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
-        to.serialize_str(&self.text)
+        if to.is_human_readable() {
+            return to.serialize_str(&self.text);
+        }
+        (&self.text, self.amount).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for ResourceAmount {
+    /// Reads an amount as an exact keyframe has it.
+    fn deserialize<Source: Deserializer<'de>>(from: Source) -> Result<Self, Source::Error> {
+        let (text, amount) = Deserialize::deserialize(from)?;
+        Ok(Self { text, amount })
     }
 }

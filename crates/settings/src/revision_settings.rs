@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use vocabulary::{
     BurstCapacity, CountSchedule, HeadSizeLimit, IgnoredUserAgents, Percentage, PodCount, PredictionSwitch,
     Problem, ScaleUpForward, TimeZoneName, shown,
@@ -22,7 +22,7 @@ use crate::hpa::{PodRequests, UsageSource};
 
 /// The annotations of one revision, checked but not yet joined with the cluster's configuration. `None` means
 /// that the revision says nothing and the ConfigMap or the default applies.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RevisionSettings {
     /// `class`: the algorithm that scales the revision.
     pub class: Option<Class>,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use vocabulary::{BurstCapacity, CountSchedule, Percentage, PodCount, ScaleUpForward, TimeZoneName};
 
 use super::metric::Metric;
@@ -16,7 +16,7 @@ pub(super) const TARGET_MIN: f64 = 0.01;
 /// Everything a decision needs to know of a revision's configuration. Built by resolving a revision's
 /// settings against the cluster's; the numbers are finite and in range.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingSpec {
     /// The quantity that is averaged: requests in flight, or requests per second.
     pub metric: Metric,
@@ -132,7 +132,7 @@ impl ScalingSpec {
 }
 
 /// Why `min_scale` is greater than the settings say: the platform lets the count not fall below it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlatformFloor {
     /// Why there is such a floor.
     pub cause: FloorCause,
@@ -141,7 +141,7 @@ pub struct PlatformFloor {
 }
 
 /// Why a platform lets a count not fall, whatever the settings say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FloorCause {
     /// A Service of the workload is being given back, or was until a moment ago: some clients still come by
@@ -157,7 +157,7 @@ pub enum FloorCause {
 }
 
 /// What a person asks of prediction, where it is not off.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictionSettings {
     /// Whether what prediction would do is only shown.
     pub observes_only: bool,
@@ -172,7 +172,7 @@ pub struct PredictionSettings {
 }
 
 /// How a window turns seconds into one number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
     /// The plain average over the seconds of the window.

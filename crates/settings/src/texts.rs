@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::keys::SettingKey;
 
 /// The texts of one place (annotations, ConfigMap) under the keys that ebb reads; all other texts of the
 /// place are left out. Cheap to clone. Settings that no reader made have none.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SettingsTexts(Arc<BTreeMap<String, String>>);
 
 /// Texts are no part of what settings mean: settings that two spellings gave are the same settings.

@@ -1,9 +1,10 @@
 //! What a person wants a browser to be shown while a pod starts.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::WaitingPage;
 
 /// The value of the annotation `ebb.dev/waiting-page`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitingPageSetting {
     /// A browser waits as programs do.
     Off,

@@ -14,8 +14,8 @@
 mod budget;
 mod outside;
 mod pods;
+mod ticket_queue;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use thiserror::Error;
@@ -26,6 +26,7 @@ use crate::ticket::Ticket;
 use budget::RetryBudget;
 use outside::OutsideAttempts;
 use pods::{PodEntry, ThrottledPods};
+use ticket_queue::TicketQueue;
 
 /// The queue of a revision holds as many as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -85,9 +86,9 @@ pub struct Throttler {
     policy: Policy,
     balancer: Balancer,
     pods: ThrottledPods,
-    fresh: BTreeMap<Ticket, Timestamp>,
+    fresh: TicketQueue,
     /// Requests that a pod did not start: ahead of the fresh ones, paced by the budget.
-    retries: BTreeMap<Ticket, Timestamp>,
+    retries: TicketQueue,
     budget: RetryBudget,
     outside: OutsideAttempts,
     in_flight: u32,
@@ -102,8 +103,8 @@ impl Throttler {
             policy: Policy::for_concurrency(0),
             balancer: Balancer::new(seed),
             pods: ThrottledPods::default(),
-            fresh: BTreeMap::new(),
-            retries: BTreeMap::new(),
+            fresh: TicketQueue::default(),
+            retries: TicketQueue::default(),
             budget: RetryBudget::default(),
             outside: OutsideAttempts::new(seed),
             in_flight: 0,
@@ -151,13 +152,13 @@ impl Throttler {
 
     /// Whether the request of a ticket waits.
     pub(crate) fn is_waiting(&self, ticket: Ticket) -> bool {
-        self.fresh.contains_key(&ticket) || self.retries.contains_key(&ticket)
+        self.fresh.contains(ticket) || self.retries.contains(ticket)
     }
 
     /// Empties the queue: the tickets of all requests that waited.
     pub(crate) fn take_waiting(&mut self) -> Vec<Ticket> {
         let retries = std::mem::take(&mut self.retries);
-        retries.into_keys().chain(std::mem::take(&mut self.fresh).into_keys()).collect()
+        retries.into_tickets().chain(std::mem::take(&mut self.fresh).into_tickets()).collect()
     }
 
     /// The next request that may go, and where.
@@ -166,11 +167,11 @@ impl Throttler {
         // the revision.
         let is_retry = !self.retries.is_empty() && self.budget.covers_one(now);
         let queue = if is_retry { &mut self.retries } else { &mut self.fresh };
-        let next = queue.first_entry()?;
+        let (ticket, arrived) = queue.first()?;
         let pod = (self.pods.pick(&mut self.balancer, self.policy, now))
             .or_else(|| self.pods.pick_outside(&mut self.outside, now))?;
         // Taken from the queue only now that there is a pod: else it stays where it is, ahead of all others.
-        let (ticket, arrived) = next.remove_entry();
+        queue.remove_first();
         let PodEntry { address, is_trial, slice } = self.pods.enter(pod, now);
         if is_retry {
             self.budget.withdraw();
@@ -223,7 +224,7 @@ impl Throttler {
     /// A waiting request gave up. `false` if it does not wait: it was dispatched in the meantime, and must be
     /// [`Throttler::finish`]ed.
     pub fn abandon(&mut self, ticket: Ticket) -> bool {
-        self.fresh.remove(&ticket).or_else(|| self.retries.remove(&ticket)).is_some()
+        self.fresh.remove(ticket).or_else(|| self.retries.remove(ticket)).is_some()
     }
 
     /// Picks a pod past queue and slots, as a Service would: a ready one, if any. End with
@@ -267,7 +268,7 @@ impl Throttler {
 
     /// The requests that wait, and the arrival of the oldest.
     pub fn counts(&self) -> Counts {
-        let oldest = |queue: &BTreeMap<Ticket, Timestamp>| queue.values().next().copied();
+        let oldest = |queue: &TicketQueue| queue.first().map(|(_, arrived)| arrived);
         Counts {
             in_flight: self.in_flight,
             waiting: self.waiting(),

@@ -8,12 +8,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// One adoption of a workload's Service; a later one has a greater number, whichever autoscaler says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AdoptionId(pub u64);
 
 /// What a queue-proxy knows of connections to its app's ports from before an adoption.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AdoptedConnections {
     /// Those that are still open.
     Open(ConnectionTally),
@@ -25,7 +27,7 @@ pub enum AdoptedConnections {
 }
 
 /// How many connections are open, and from where.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionTally {
     /// The number of open connections; zero for none.
     pub count: u32,
@@ -36,7 +38,7 @@ pub struct ConnectionTally {
 }
 
 /// At most three addresses of clients, for people.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerList([Option<IpAddr>; Self::MAX]);
 
 impl PeerList {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::head_size::HeadSizeLimit;
+use crate::hop_key::HopKey;
 use crate::ownership::Epoch;
 use crate::revision::{PodName, RevisionName};
 use crate::user_agents::IgnoredUserAgents;
@@ -15,7 +16,7 @@ use crate::waiting_page::WaitingPage;
 
 /// Everything an activator needs to serve one revision. A greater [`Version`] replaces the whole; nothing is
 /// ever patched.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// The revision that the assignment is of.
     pub revision: RevisionName,
@@ -34,6 +35,7 @@ pub struct Assignment {
     /// Its pods, in the order of their names.
     pub pods: Vec<PodAssignment>,
     /// Taken by the queue-proxies of this revision; the first is the one to send.
+    #[serde(with = "crate::exposed_hop_keys")]
     pub hop_keys: Vec<HopKey>,
     /// What the revision waits for while no pod is usable, for people ("the app exits at once: exit code 3").
     pub waiting_for: String,
@@ -75,7 +77,7 @@ impl Assignment {
 }
 
 /// What a revision is to one activator.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Standing {
     /// The activator is among those that serve it.
     #[default]
@@ -86,7 +88,7 @@ pub enum Standing {
 }
 
 /// One pod of an [`Assignment`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodAssignment {
     /// The pod; the identity under which its requests are counted, whatever its address.
     pub pod: PodName,
@@ -100,11 +102,14 @@ pub struct PodAssignment {
     pub slots: u32,
     /// Whether other activators send to it too.
     pub slice: Slice,
+    /// Whether its queue-proxy is told nothing in ebb's words, a hop key least of all: it is Knative's, which
+    /// would pass them on to the app, or has not proved yet to be ebb's. Of meaning in Knative's place alone.
+    pub is_plain: bool,
 }
 
 /// Which port of a pod takes the requests that came by a port of the activator; those that are not named go
 /// where the pod takes requests usually. Most apps have one port, and then there is nothing here.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodExits(pub BTreeMap<u16, u16>);
 
 impl PodExits {
@@ -189,27 +194,4 @@ pub struct RequestTimeouts {
     pub response_start: Option<Duration>,
     /// The longest silence, in both directions (`idleTimeoutSeconds`).
     pub idle: Option<Duration>,
-}
-
-/// Proves to a queue-proxy that a request comes from an activator that its autoscaler trusts. Never shown in
-/// logs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct HopKey(String);
-
-impl HopKey {
-    /// Takes the key as it travels in the header: visible ASCII, which the caller guarantees.
-    pub fn new(key: String) -> Self {
-        Self(key)
-    }
-
-    /// The key in clear, for a header and for nothing else.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for HopKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("HopKey(…)")
-    }
 }

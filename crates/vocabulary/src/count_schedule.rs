@@ -1,5 +1,6 @@
 //! Bounds of a pod count that a person sets for times of the week.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::units::PodCount;
@@ -27,7 +28,7 @@ impl WeekMinute {
 }
 
 /// Days of the week, as a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weekdays(u8);
 
 impl Weekdays {
@@ -52,7 +53,7 @@ impl Weekdays {
 }
 
 /// Bounds that hold from one minute of certain days to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleLine {
     /// The days on which the time begins.
     pub days: Weekdays,
@@ -82,7 +83,7 @@ impl ScheduleLine {
 }
 
 /// The bounds of all lines that hold at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledBounds {
     /// The greatest of the lines' least numbers of pods; zero without one.
     pub min: PodCount,
@@ -106,7 +107,7 @@ pub struct ScheduleContradiction {
 
 /// Lines of bounds that never contradict each other. Several may hold at a time: the greatest of their least
 /// numbers and the least of their greatest ones win.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountSchedule {
     lines: Vec<ScheduleLine>,
 }

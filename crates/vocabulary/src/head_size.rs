@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const KIB: u32 = 1024;
 
 /// How many bytes the head of a request or of a response may have at the front, 8 KiB … 512 KiB. One of our
 /// own hops may add to that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(into = "u32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
 pub struct HeadSizeLimit(u32);
 
 impl HeadSizeLimit {

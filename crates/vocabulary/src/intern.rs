@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// A two-way table between names and ids. Ids of removed names are reused, lowest first, so tables indexed by
 /// id stay dense.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "Name: Deserialize<'de> + Ord, Id: Deserialize<'de>"))]
 pub struct Interner<Name, Id> {
     ids: BTreeMap<Name, Id>,
     names: Vec<Option<Name>>,

@@ -16,9 +16,11 @@ mod demand_code;
 mod draining;
 mod duration;
 mod exit_code;
+pub mod exposed_hop_keys;
 mod findings;
 mod hash;
 mod head_size;
+mod hop_key;
 mod injection;
 mod intern;
 mod knative_names;
@@ -44,7 +46,7 @@ pub use adopted_connections::{AdoptedConnections, AdoptionId, ConnectionTally, P
 pub use announcement::{FIRST_ANSWER, QueueProxyAnnouncement};
 pub use app_protocol::{AppProtocol, AppProtocolError};
 pub use assignment::{
-    Assignment, HopKey, PodAssignment, PodExits, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
+    Assignment, PodAssignment, PodExits, PodState, RequestTimeouts, Routing, Slice, Standing, Version,
 };
 pub use backoff::Backoff;
 pub use caller::Caller;
@@ -63,6 +65,7 @@ pub use exit_code::EXIT_PART_FAILED;
 pub use findings::{CheckedValue, Findings, Problem, did_you_mean, printable, shown};
 pub use hash::fnv1a;
 pub use head_size::HeadSizeLimit;
+pub use hop_key::HopKey;
 pub use injection::{
     DRAIN_HOOK_PATH, DeclaredPort, INJECT_LABEL, INJECTED_ANNOTATION, INJECTION_ANNOTATIONS,
     PLAIN_PORTS_ANNOTATION, PORTS_ANNOTATION, PortAnnotations, QUEUE_PROXY,

@@ -7,7 +7,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 /// 128 random bits that only a process and the programs that it trusts know. Never shown in logs; compared
@@ -88,15 +89,13 @@ impl From<LinkToken> for String {
 }
 
 /// Where a program takes a link, and with which token. Links that differ in either are different links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkAddress {
     /// The address and port on which it listens.
     pub socket: SocketAddr,
     /// What it wants to hear first; `None`: it takes any caller, for only its own machine reaches it.
-    #[serde(skip)]
     pub token: Option<LinkToken>,
     /// What the bytes travel in.
-    #[serde(skip)]
     pub channel: LinkChannel,
 }
 
@@ -120,7 +119,7 @@ impl LinkRole {
 }
 
 /// What the bytes of a link travel in, and by what its two ends know each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkChannel {
     /// TCP without TLS; the token alone proves that the caller may speak.
     #[default]
@@ -145,6 +144,26 @@ impl LinkChannel {
             Self::Plain | Self::TlsOfPod | Self::TlsOfActivator => true,
             Self::Scraped | Self::Unasked | Self::Pushed => false,
         }
+    }
+}
+
+impl Serialize for LinkAddress {
+    /// For people and programs the socket alone; for an exact keyframe all of it.
+    fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
+        if !to.is_human_readable() {
+            return (self.socket, self.token, self.channel).serialize(to);
+        }
+        let mut shown = to.serialize_struct("LinkAddress", 1)?;
+        shown.serialize_field("socket", &self.socket)?;
+        shown.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for LinkAddress {
+    /// Reads an address as an exact keyframe has it.
+    fn deserialize<Source: Deserializer<'de>>(from: Source) -> Result<Self, Source::Error> {
+        let (socket, token, channel) = Deserialize::deserialize(from)?;
+        Ok(Self { socket, token, channel })
     }
 }
 

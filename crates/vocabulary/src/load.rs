@@ -6,7 +6,7 @@ use crate::revision::{PodId, ReplicaId};
 use crate::units::{Concurrency, RequestRate};
 
 /// The program that measured a load: a queue-proxy or an activator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Reporter {
     /// A queue-proxy: what its pod holds. The part that came through an activator is that activator's.
     Pod(PodId),
@@ -65,11 +65,11 @@ pub struct Sample {
 }
 
 /// Drawn at random at each start of a queue-proxy or an activator.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BootId(pub u64);
 
 /// How many requests a reporter holds at this instant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresentCount {
     /// Requests being served or waiting, without those that came through an activator.
     pub in_flight: u32,

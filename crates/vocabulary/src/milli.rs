@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use crate::findings::shown;
@@ -71,7 +71,14 @@ impl fmt::Display for MilliValue {
 
 impl Serialize for MilliValue {
     fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
-        to.collect_str(self)
+        if to.is_human_readable() { to.collect_str(self) } else { self.0.serialize(to) }
+    }
+}
+
+impl<'de> Deserialize<'de> for MilliValue {
+    /// Reads the thousandths as an exact keyframe has them. Texts are read by [`parse_quantity`].
+    fn deserialize<Source: Deserializer<'de>>(from: Source) -> Result<Self, Source::Error> {
+        i64::deserialize(from).map(Self)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::revision::RevisionName;
 use crate::subset::choose_one;
 
 /// One of the parts into which revisions are hashed, from 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Bucket(pub u16);
 
 /// Grows with every acquisition of a bucket (locally: with every start of the autoscaler).
@@ -31,7 +31,7 @@ impl fmt::Display for Epoch {
 }
 
 /// The buckets that one autoscaler owns, whole: what is not named is not its own any more.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ownership {
     /// The buckets, each with the epoch of its acquisition.
     pub epochs: BTreeMap<Bucket, Epoch>,

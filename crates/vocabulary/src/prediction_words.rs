@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Whether a forecast raises the count of a revision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PredictionSwitch {
     /// Pods are asked for before demand rises.
@@ -38,7 +38,7 @@ impl PredictionSwitch {
 }
 
 /// The look-ahead that a person sets, or the one that is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScaleUpForward {
     /// The time that nearly all of the last starts took.
@@ -49,7 +49,7 @@ pub enum ScaleUpForward {
 }
 
 /// The name of a zone of local time, as the IANA database has it: `Europe/Berlin`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TimeZoneName(Box<str>);
 
 impl TimeZoneName {

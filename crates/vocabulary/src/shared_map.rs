@@ -8,11 +8,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// The most entries of a chunk. A change copies one chunk and the list of chunks, so for ten thousand entries
 /// the two are about as long.
 const CHUNK_MAX: usize = 64;
 
 /// A sorted map whose copies share memory with it until one of them is changed.
+#[derive(Serialize, Deserialize)]
 pub struct SharedMap<Key, Value> {
     /// None is empty, and the keys grow from chunk to chunk.
     chunks: Arc<Vec<Chunk<Key, Value>>>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::milli::MilliValue;
 
 /// What a pod's app, with everything below it, used of its machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceUsage {
     /// Cores, averaged over the window.
     pub cpu: MilliValue,

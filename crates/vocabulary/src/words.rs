@@ -4,10 +4,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::adopted_connections::{AdoptedConnections, AdoptionId};
-use crate::assignment::{HopKey, PodState, RequestTimeouts, Routing, Version};
+use crate::assignment::{PodState, RequestTimeouts, Routing, Version};
 use crate::caller::Caller;
 use crate::head_size::HeadSizeLimit;
+use crate::hop_key::HopKey;
 use crate::late_bytes::LateBytes;
 use crate::load::{BootId, Load, PresentCount, Sample};
 use crate::revision::{PodName, ReplicaName, RevisionName};
@@ -79,7 +82,7 @@ pub struct PodHello {
 }
 
 /// All that a queue-proxy is told: on connect and at every change, whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodSettings {
     /// Only greater ones are taken over, so that a late owner changes nothing.
     pub version: Version,
@@ -88,6 +91,7 @@ pub struct PodSettings {
     /// Whether the activators are in the path: the losing side of a switch tells its clients to reconnect.
     pub routing: Routing,
     /// Proofs that a request comes from an activator, all of which are taken.
+    #[serde(with = "crate::exposed_hop_keys")]
     pub hop_keys: Vec<HopKey>,
     /// Whether the pod is to go.
     pub departure: Departure,
@@ -99,7 +103,7 @@ pub struct PodSettings {
 }
 
 /// How far a pod's departure has come, as its owner knows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Departure {
     /// It stays, or the platform itself will tell it to go.
     #[default]

@@ -127,6 +127,7 @@ fn with_a_slot() -> Revision {
         state: PodState::Ready,
         slots: 1,
         slice: Slice::Undivided,
+        is_plain: false,
         exits: PodExits::default(),
     };
     revision(Assignment { pods: vec![pod], ..assignment() })

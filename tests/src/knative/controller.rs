@@ -12,6 +12,7 @@ mod planned_write;
 mod process;
 mod revisions;
 mod services;
+mod sidecar;
 mod statuses;
 
 pub use process::run;

@@ -9,6 +9,7 @@ const RELEASE: &str = include_str!("../../cluster/knative/serving-core.yaml");
 const KINDS: &str = include_str!("../../cluster/knative/crds.yaml");
 const OPERATIONS: &str = include_str!("../../../deploy/knative/autoscaler/deployment.yaml");
 const ACTIVATOR_OPERATIONS: &str = include_str!("../../../deploy/knative/activator/deployment.yaml");
+const QUEUE_PROXY_STEP: &str = include_str!("../../../deploy/knative/queue-proxy/kustomization.yaml");
 const RIGHTS: &str = include_str!("../../../deploy/knative/autoscaler/rights.yaml");
 
 fn documents(manifest: &str) -> Vec<Value> {
@@ -79,6 +80,21 @@ fn ebbs_activator_keeps_the_ports_of_knatives_service_and_declares_its_link() {
         container.volume_mounts.iter().flatten().map(|mount| mount.name.as_str()).collect();
     let volumes: Vec<&str> = pod.volumes.iter().flatten().map(|volume| volume.name.as_str()).collect();
     assert_eq!(mounts, volumes);
+}
+
+/// Other keys of the ConfigMap are the release's, and its name must stay: Knative's controller reads it by
+/// that.
+#[test]
+fn the_step_of_the_queue_proxies_writes_two_keys_of_config_deployment() {
+    let step = documents(QUEUE_PROXY_STEP).remove(0);
+    assert_eq!(step["generatorOptions"]["disableNameSuffixHash"], true);
+    let map = &step["configMapGenerator"][0];
+    let placed = [&map["name"], &map["namespace"], &map["behavior"]];
+    assert_eq!(placed, ["config-deployment", "knative-serving", "merge"]);
+    let image = concat!("queue-sidecar-image=ebb-queue-proxy:", env!("CARGO_PKG_VERSION"));
+    assert_eq!(text(map, "/literals/0"), image);
+    assert_eq!(text(map, "/files/0"), "queue-sidecar-rootca=ca.crt");
+    named(&documents(RELEASE), "ConfigMap", "config-deployment");
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) struct AssignedSettings {
     pub(crate) waiting_page: WaitingPage,
     /// The key that proves to the pods' queue-proxies that an activator sends.
     hop_key: Option<HeaderValue>,
+    /// The pods that are told nothing in our words, by where they take requests usually.
+    plain: BTreeSet<SocketAddr>,
     /// The names of the pods, by where they take requests usually.
     pods: BTreeMap<SocketAddr, HeaderValue>,
     /// Why no request that no ready pod takes should wait.
@@ -56,6 +58,7 @@ impl AssignedSettings {
             routing: assignment.routing,
             timeouts: assignment.timeouts,
             hop_key,
+            plain: assignment.pods.iter().filter(|pod| pod.is_plain).map(|pod| pod.address).collect(),
             pods: assignment.pods.iter().filter_map(name_by_address).collect(),
             ignored_user_agents: assignment.ignored_user_agents.clone(),
             head_size: assignment.head_size_limit,
@@ -73,7 +76,8 @@ impl AssignedSettings {
 
     /// What a request says on its way to the pod that takes requests at `usual`.
     pub(crate) fn hop(&self, usual: SocketAddr) -> HopHeaders<'_> {
-        HopHeaders { key: self.hop_key.as_ref(), pod: self.pods.get(&usual) }
+        let key = self.hop_key.as_ref().filter(|_| !self.plain.contains(&usual));
+        HopHeaders { key, pod: self.pods.get(&usual) }
     }
 
     /// The address at which the pod that usually takes requests at `usual` takes those of the revision's port

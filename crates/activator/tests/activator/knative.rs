@@ -7,7 +7,7 @@ use http::Request;
 use http_body_util::Full;
 use vocabulary::{Assignment, PodState, RevisionName};
 
-use crate::world::{Caller, Got, Pod, Seen, World, assignment};
+use crate::world::{Caller, Got, HOP_KEY, Pod, Seen, World, assignment};
 
 /// The Host of the public Service of the revision.
 const PUBLIC_HOST: &str = "hello-00001.shop.svc.cluster.local";
@@ -85,6 +85,23 @@ async fn a_pod_without_a_key_hears_knatives_words_alone() {
         assert_eq!(header(&seen, ended), "", "{ended}");
     }
     assert!(!header(&seen, "x-forwarded-for").is_empty(), "{seen:?}");
+}
+
+/// Pods of one revision are of both kinds while queue-proxies are replaced.
+#[tokio::test]
+async fn pods_of_ebbs_are_told_the_key_and_plain_ones_beside_them_are_not() {
+    for is_plain in [false, true] {
+        let (world, pod) = (World::in_knatives_place(), Pod::start());
+        let mut assigned = Assignment { hop_keys: assignment(1, &[]).hop_keys, ..revision(&[&pod]) };
+        assigned.pods[0].is_plain = is_plain;
+        let _autoscaler = world.synced(&[assigned]).await;
+        assert_eq!(ask(&Caller::http1(&world).to(PUBLIC_HOST), &[]).await.status, 200);
+        let seen = seen(&pod);
+        let [key, named] = ["ebb-hop-key", "ebb-pod"].map(|name| header(&seen, name));
+        let told = if is_plain { ["", ""] } else { [HOP_KEY, "a"] };
+        assert_eq!([key.as_str(), named.as_str()], told);
+        assert_eq!(header(&seen, "k-proxy-request"), "activator");
+    }
 }
 
 #[tokio::test]

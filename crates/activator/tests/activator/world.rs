@@ -267,6 +267,7 @@ pub(crate) fn assignment(counter: u64, pods: &[(&str, SocketAddr, PodState)]) ->
                 state,
                 slots: 0,
                 slice: Slice::Undivided,
+                is_plain: false,
             })
             .collect(),
         hop_keys: vec![HopKey::new(HOP_KEY.to_owned())],

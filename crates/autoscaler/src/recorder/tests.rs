@@ -41,6 +41,7 @@ fn call(recorder: &mut Recorder, orchestrator: &mut Orchestrator, input: RecordI
     match input {
         RecordInput::Event(event) => orchestrator.handle(*event, now),
         RecordInput::Advance => orchestrator.advance(now),
+        RecordInput::State(_) => {}
     }
     while let Some(command) = orchestrator.next_command() {
         recorder.command(&command);
@@ -67,6 +68,20 @@ async fn calls_are_written_until_the_end_and_decided_again() {
     let reader = RecordReader::open(folder.path(), SettingsChanges::default()).expect("it was written");
     let report = RecordReplay::new(reader).run().expect("nothing is changed").clone();
     assert_eq!((report.calls, report.differing, report.gaps.len()), (8, 0, 0), "{report:?}");
+}
+
+#[test]
+fn a_state_is_asked_for_every_ten_minutes_unless_it_is_large() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut recorder = started(folder.path());
+    assert!(!recorder.takes_state(1, Timestamp::from_secs(9_000)), "no call was made yet");
+    recorder.begin(RecordInput::Advance, Timestamp::from_secs(3_600));
+    let mut takes =
+        |revisions: usize, second: u64| recorder.takes_state(revisions, Timestamp::from_secs(second));
+    assert_eq!([4_199, 4_200, 4_201].map(|second| takes(1, second)), [false, true, false]);
+    assert!(!takes(STATE_REVISIONS_MAX + 1, 4_800) && !takes(1, 4_801), "too large, and not asked for again");
+    assert!(takes(STATE_REVISIONS_MAX, 5_400));
+    recorder.leave();
 }
 
 #[test]

@@ -155,12 +155,13 @@ impl Index {
         now: Timestamp,
     ) -> PodFacts {
         let facts = pod.record.facts(pod.seen_ending, now);
+        let takes_link = self.takes_link(revision, &pod.record);
         PodFacts {
             exits: self.exits(revision, pod),
             adoption: self.services.adoption_of(revision, &pod.record),
             trouble: pod.failure_in_words().or(facts.trouble),
             hold: self.hold_of(revision, pod),
-            link: revision_keys::link_of(facts.link, channel),
+            link: revision_keys::link_of(facts.link, channel.filter(|_| !takes_link)),
             ..facts
         }
     }

@@ -18,12 +18,14 @@ use super::{Index, Topic, Workload};
 use crate::event_book::EventObject;
 use crate::knative::{
     AUTOSCALER_API, AutoscalerClass, DeskWrite, KnativeSurroundings, PodAutoscalerRecord, PublicSlice,
-    RevisionDeployment, RevisionReading, ServerlessRecord, WriteEnd, WrittenObject, pods, revision_facts,
+    ReadinessDecider, RevisionDeployment, RevisionReading, ServerlessRecord, WriteEnd, WrittenObject, pods,
+    revision_facts,
 };
 use crate::moment::Moment;
 use crate::notice::{BAD_ANNOTATION, Notice};
 use crate::resources::ObjectKey;
 use crate::resources::activator::ActivatorObject;
+use crate::resources::pod::{PodObject, QueueProxyRecord};
 
 impl Index {
     /// A `PodAutoscaler` as the watch shows it.
@@ -82,6 +84,7 @@ impl Index {
         let is_news = self.revisions.put_deployment(key.clone(), &revision, environment);
         self.put_workload(*shown, origin);
         if is_news {
+            self.notices.tell(Topic::Pods(revision.clone()));
             self.notices.tell(Topic::Revision(revision));
         }
     }
@@ -149,10 +152,24 @@ impl Index {
     pub(super) fn knative_facts(&self, key: &ObjectKey, workload: &Workload) -> Option<RevisionFacts> {
         let target = &self.revisions.autoscaler(key)?.target.name;
         let wanted = self.workloads.counts().wanted(&workload.record.revision)?;
-        (*target == workload.record.object)
-            .then(|| self.read_revision(key, wanted))
-            .flatten()
-            .map(|of| of.facts)
+        let reading = (*target == workload.record.object).then(|| self.read_revision(key, wanted))??;
+        // An activator of Knative's shows no key: as long as one is there its word counts without.
+        let hop_keys =
+            if self.has_knatives_activators() { Vec::new() } else { self.workloads.hop_keys_of(workload) };
+        Some(RevisionFacts { hop_keys, ..reading.facts })
+    }
+
+    /// Whether an activator of Knative's may be in the path of revisions.
+    pub(super) fn has_knatives_activators(&self) -> bool {
+        self.pods.activators().any(ActivatorObject::is_knatives)
+    }
+
+    /// Whether a pod takes a link. In an installed Knative that is so of ebb's queue-proxies alone, and of
+    /// those only if no probe of the pod is kubelet's: else Kubernetes' word on its readiness has to hold.
+    pub(super) fn takes_link(&self, revision: &RevisionName, pod: &PodObject) -> bool {
+        let Some(key) = revision_keys::key_of(revision) else { return true };
+        let is_whole = self.revisions.environment(&key).readiness == ReadinessDecider::QueueProxy;
+        is_whole && pod.queue_proxy.as_ref().is_some_and(QueueProxyRecord::takes_link)
     }
 
     /// How the autoscaler hears of the load of a pod of a revision of Knative's. Two kinds of pods are not

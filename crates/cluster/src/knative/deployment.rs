@@ -9,17 +9,21 @@ use vocabulary::{QUEUE_PROXY, RequestTimeouts};
 /// `timeoutSeconds` where it cannot be read, as in Knative.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 
-/// The limits that the controller wrote into the environment of the queue-proxy.
+/// What the controller wrote into a revision's template: limits in the environment of the queue-proxy, and
+/// probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueProxyEnvironment {
     /// How long requests may take, by stage.
     pub timeouts: RequestTimeouts,
+    /// Which program decides about the readiness of its pods.
+    pub readiness: ReadinessDecider,
 }
 
 impl Default for QueueProxyEnvironment {
     fn default() -> Self {
         let request = Some(TIMEOUT_DEFAULT);
-        Self { timeouts: RequestTimeouts { request, response_start: None, idle: None } }
+        let timeouts = RequestTimeouts { request, response_start: None, idle: None };
+        Self { timeouts, readiness: ReadinessDecider::QueueProxy }
     }
 }
 
@@ -43,6 +47,7 @@ pub fn queue_proxy_environment(pod: &PodSpec) -> QueueProxyEnvironment {
             response_start: seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS").flatten(),
             idle: seconds("REVISION_IDLE_TIMEOUT_SECONDS").flatten(),
         },
+        readiness: readiness_decider(pod),
     }
 }
 

@@ -59,6 +59,11 @@ impl ActivatorObject {
         Self { link: LinkAddress { channel, ..self.link }, ..self }
     }
 
+    /// Whether it is Knative's, which knows no hop key.
+    pub(crate) fn is_knatives(&self) -> bool {
+        self.link.channel == LinkChannel::Pushed
+    }
+
     pub(crate) fn facts(&self) -> ActivatorFacts {
         ActivatorFacts { name: self.name.clone(), link: self.link, life: self.life }
     }

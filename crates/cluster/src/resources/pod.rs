@@ -123,6 +123,16 @@ pub(crate) struct QueueProxyRecord {
     pub(crate) link_port: u16,
     /// The time in which the app has to end, once its requests have ended.
     pub(crate) app_grace: Duration,
+    /// Whether it was given an authority by which it knows an autoscaler.
+    knows_authority: bool,
+}
+
+impl QueueProxyRecord {
+    /// Whether it can take a link in a pod that Knative's controller made: it knows an authority, which
+    /// Knative's queue-proxies are not given, and the app has another port than the link.
+    pub(crate) fn takes_link(&self) -> bool {
+        self.knows_authority && !self.served.contains_key(&self.link_port)
+    }
 }
 
 /// Reads a pod as far as it concerns us.
@@ -189,6 +199,10 @@ fn read_queue_proxy(container: &Container) -> QueueProxyRecord {
         served: pairs.chain(first).collect(),
         link_port: port("EBB_LINK_PORT", LINK_PORT),
         app_grace: value("EBB_APP_GRACE").and_then(|text| parse_duration(text).ok()).unwrap_or(APP_GRACE),
+        knows_authority: [value("EBB_LINK_CA"), value("ROOT_CA")]
+            .into_iter()
+            .flatten()
+            .any(|text| text.contains("BEGIN CERTIFICATE")),
     }
 }
 

@@ -20,8 +20,9 @@ const BUFFER_BYTES: usize = 8 * 1024;
 #[derive(Debug)]
 pub struct ClientUpgrade {
     stream: oneshot::Receiver<ReadAheadStream>,
-    /// Which protocols the app was offered; `None` before it was offered any.
-    offered: Option<HeaderValue>,
+    /// Which protocols the app was offered; `None` before it was offered any. Boxed, because each body has
+    /// room for an offer, and hardly any has one.
+    offered: Option<Box<HeaderValue>>,
 }
 
 /// Where a connection goes that switches.
@@ -37,7 +38,7 @@ impl ClientUpgrade {
 
     /// Remembers what the app is offered.
     pub(crate) fn offering(self, protocols: HeaderValue) -> Self {
-        Self { offered: Some(protocols), ..self }
+        Self { offered: Some(Box::new(protocols)), ..self }
     }
 
     /// Whether a response switches to something that was offered.

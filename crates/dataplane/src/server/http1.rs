@@ -208,14 +208,14 @@ impl<S: Service> ServedConnection<'_, S> {
 
     /// Writes the head of a response, and says what remains to be done.
     fn respond<B: ResponseBody>(&self, response: Response<B>, asked: ResponseForm) -> SendingResponse<'_, B> {
-        let (parts, body) = response.into_parts();
         // Decided when the head is written and not before: a drain that began while the service worked
         // counts.
         let is_ending = self.connection.is_retired() || self.drain.is_draining();
         let asked =
             ResponseForm { keeps_alive: asked.keeps_alive && !is_ending && self.wire.can_go_on(), ..asked };
         let mut head = spare_buffer();
-        let announced = write_response(&parts, body.size_hint().exact(), asked, date::now, &mut head);
+        let exact = response.body().size_hint().exact();
+        let announced = write_response(response.parts(), exact, asked, date::now, &mut head);
         // The part that a client does not take waits here, in a buffer that grows by doubling.
         if head.len() > COUNTED_BYTES && self.wire.hold_answer(2 * head.len()).is_err() {
             return self.respond_without_memory(asked);
@@ -223,9 +223,9 @@ impl<S: Service> ServedConnection<'_, S> {
         SendingResponse {
             wire: &self.wire,
             outgoing: OutgoingMessage::new(head, announced.framing),
-            body: Some(body),
             announced,
-            is_switched: parts.status == StatusCode::SWITCHING_PROTOCOLS,
+            is_switched: response.status() == StatusCode::SWITCHING_PROTOCOLS,
+            body: Some(response.into_body()),
             failure: None,
         }
     }
@@ -235,7 +235,7 @@ impl<S: Service> ServedConnection<'_, S> {
         let refusal = unserved::no_memory_for_answer().into_response(RequestKind::Plain);
         let asked = ResponseForm { keeps_alive: false, ..asked };
         let mut head = spare_buffer();
-        let announced = write_response(&refusal.into_parts().0, Some(0), asked, date::now, &mut head);
+        let announced = write_response(refusal.parts(), Some(0), asked, date::now, &mut head);
         SendingResponse {
             wire: &self.wire,
             outgoing: OutgoingMessage::new(head, announced.framing),

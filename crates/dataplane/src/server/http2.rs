@@ -295,11 +295,10 @@ fn begin<Call, B>(
 where
     B: ResponseBody,
 {
-    let (parts, body) = response.into_parts();
+    let (head, body) = response.split_body();
     let is_empty = body.is_end_stream();
     let has_body = if is_empty || asked.is_head { HasBody::No } else { HasBody::Yes };
     let length = body.size_hint().exact().filter(|_| !is_empty);
-    let head = Response::from_parts(parts, ());
     // Both headers are written behind those of the service and not put among them: its map need not grow.
     answer_sender.sender.respond(&head, has_body, |out| {
         if head.fields().first(&DATE).is_none() {

@@ -6,16 +6,18 @@
 
 mod leases;
 mod programs;
+mod queue_proxies;
 mod versions;
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::ListParams;
+use vocabulary::AUTHORITY_SECRET;
 
 use self::programs::{InstalledProgram, ProgramMaker};
 use super::findings::{CheckFinding, CheckFindings};
@@ -66,6 +68,7 @@ pub(super) async fn check(cluster: &Cluster, findings: &mut CheckFindings) {
     for finding in settings(cluster, &election).await {
         findings.add(finding);
     }
+    findings.add(authority(cluster).await);
     findings.begin("who decides");
     deciders(cluster, &election, findings).await;
 }
@@ -104,6 +107,26 @@ async fn settings(cluster: &Cluster, election: &ConfigMapRead) -> [CheckFinding;
         Ok(data) => leases::of_settings(data),
     };
     [network, election]
+}
+
+/// Whether queue-proxies that are told of an authority are told of the autoscaler's.
+async fn authority(cluster: &Cluster) -> CheckFinding {
+    let unknown = |error: kube::Error| {
+        CheckFinding::unknown(queue_proxies::KNOW_THE_AUTHORITY.to_owned(), error.to_string())
+    };
+    let settings = match config_map(cluster, "config-deployment").await {
+        Err(error) => return unknown(error),
+        Ok(settings) => settings,
+    };
+    let Some(told) = queue_proxies::told_of(&settings) else { return queue_proxies::told_of_none() };
+    match cluster.system_api::<Secret>().get_opt(AUTHORITY_SECRET).await {
+        Err(error) => unknown(error),
+        Ok(secret) => {
+            let data = secret.and_then(|secret| secret.data).unwrap_or_default();
+            let known = data.get("ca.crt").map(|text| String::from_utf8_lossy(&text.0)).unwrap_or_default();
+            queue_proxies::verdict(told, &known)
+        }
+    }
 }
 
 /// Which programs are whose, who holds the Leases, and whether ebb's autoscaler may do what it must.

@@ -44,9 +44,12 @@ pub(super) fn summary(report: &ReplayReport, changes: &SettingsChanges) -> Strin
     if (report.keyframes > 0 || report.is_anonymous) && changes.is_empty() {
         let since = if report.keyframes > 0 { "from a keyframe on, " } else { "the record is anonymous: " };
         let share = percentage(report.likeness.share());
-        lines.push(format!("{since}the counts that were recorded in {share} of the time"));
+        // Nothing is compared so where each keyframe has the whole state behind it.
+        if !report.likeness.compared.is_zero() || report.exact_from.is_none() {
+            lines.push(format!("{since}the counts that were recorded in {share} of the time"));
+        }
         if let Some(exact_from) = report.exact_from {
-            lines.push(format!("exact from {} on, where the autoscaler began anew", time_of_day(exact_from)));
+            lines.push(format!("exact from {} on", time_of_day(exact_from)));
         }
     }
     if !changes.is_empty() {
@@ -210,7 +213,10 @@ mod tests {
     fn a_record_without_its_beginning_says_from_when_it_is_exact() {
         let report = ReplayReport { keyframes: 1, exact_from: Some(time(43_400)), ..report() };
         let text = summary(&report, &SettingsChanges::default());
-        assert!(text.ends_with("\nexact from 12:03:20 on, where the autoscaler began anew"), "{text}");
+        assert!(text.ends_with("\nexact from 12:03:20 on") && !text.contains("keyframe"), "{text}");
+        let likeness = CountLikeness { compared: Duration::from_secs(100), equal: Duration::from_secs(99) };
+        let text = summary(&ReplayReport { likeness, ..report.clone() }, &SettingsChanges::default());
+        assert!(text.contains("\nfrom a keyframe on, the counts that were recorded in 99.0%"), "{text}");
         let text = summary(&ReplayReport { exact_from: None, ..report }, &SettingsChanges::default());
         assert!(!text.contains("exact from"), "{text}");
     }

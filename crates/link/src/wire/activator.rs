@@ -216,6 +216,7 @@ impl From<&Assignment> for proto::Assignment {
                     slots: pod.slots,
                     slice: fields::slice_number(pod.slice),
                     exits: pod.exits.0.iter().map(|(&from, &to)| (from.into(), to.into())).collect(),
+                    is_plain: pod.is_plain,
                 })
                 .collect(),
             hop_keys: fields::hop_keys_out(&assignment.hop_keys),
@@ -245,6 +246,7 @@ impl TryFrom<proto::Assignment> for Assignment {
                 slots: pod.slots,
                 slice: fields::slice("assign.pods.slice", pod.slice)?,
                 exits: exits(pod.exits)?,
+                is_plain: pod.is_plain,
             })
         });
         Ok(Self {

@@ -439,4 +439,7 @@ pub(crate) struct PodAssignment {
     /// Ports of the activator to ports of the pod.
     #[prost(btree_map = "uint32, uint32", tag = "6")]
     pub exits: BTreeMap<u32, u32>,
+    /// Absent in an installation of ebb's own.
+    #[prost(bool, tag = "7")]
+    pub is_plain: bool,
 }

@@ -577,14 +577,15 @@ fn any_head_size() -> impl Strategy<Value = HeadSizeLimit> {
 fn any_assignment() -> impl Strategy<Value = Assignment> {
     let address = any::<(std::net::IpAddr, u16)>();
     let exits = proptest::collection::btree_map(1_u16.., 1_u16.., 0..3);
-    let pod = (any_name(), address, exits, any_state(), any::<u32>(), any_slice()).prop_map(
-        |(pod, address, exits, state, slots, slice)| PodAssignment {
+    let pod = (any_name(), address, exits, any_state(), any::<u32>(), any_slice(), any::<bool>()).prop_map(
+        |(pod, address, exits, state, slots, slice, is_plain)| PodAssignment {
             pod: PodName::from(pod),
             address: address.into(),
             exits: PodExits(exits),
             state,
             slots,
             slice,
+            is_plain,
         },
     );
     let identity = (any_revision(), any_version(), any_hosts_and_ports());

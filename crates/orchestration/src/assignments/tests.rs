@@ -10,6 +10,7 @@ fn pod(name: &str, state: PodState) -> PodAssignment {
         state,
         slots: 1,
         slice: Slice::Undivided,
+        is_plain: false,
     }
 }
 
@@ -29,6 +30,8 @@ fn a_change_is_urgent_only_if_usable_pods_or_the_path_changed() {
     let empty = with(&[]);
     let starting = with(&[("a", PodState::Starting)]);
     let ready = with(&[("a", PodState::Ready)]);
+    let mut plain = ready.clone();
+    plain.pods[0].is_plain = true;
     let more = with(&[("a", PodState::Ready), ("b", PodState::Unheard)]);
     let leaving = with(&[("a", PodState::Draining), ("b", PodState::Unheard)]);
     let direct = Assignment { routing: Routing::Direct, ..leaving.clone() };
@@ -37,6 +40,7 @@ fn a_change_is_urgent_only_if_usable_pods_or_the_path_changed() {
         ("a repeat", Some(&empty), &empty, None),
         ("a pod starts", Some(&empty), &starting, Some(Urgency::Soon)),
         ("it is ready", Some(&starting), &ready, Some(Urgency::AtOnce)),
+        ("it has a link", Some(&plain), &ready, Some(Urgency::AtOnce)),
         ("another one", Some(&ready), &more, Some(Urgency::Soon)),
         ("the first leaves", Some(&more), &leaving, Some(Urgency::AtOnce)),
         ("another path", Some(&leaving), &direct, Some(Urgency::AtOnce)),
@@ -54,6 +58,30 @@ fn versions_grow_within_an_epoch() {
         (one, two),
         (Version { epoch: Epoch(4), counter: 1 }, Version { epoch: Epoch(4), counter: 2 })
     );
+}
+
+/// Contract of an installed Knative, §5.4 and §7.2: a queue-proxy of Knative's would show its app a key.
+#[test]
+fn a_pod_is_plain_without_a_link_and_in_knatives_place_until_it_has_spoken_on_one() {
+    use vocabulary::{LinkAddress, LinkChannel};
+
+    use crate::readiness::tests::{heard, pod as facts};
+
+    let named = |text| RevisionName::parse(text).expect("a name");
+    let (ours, knatives) = (named("default/service/hello"), named("default/revision/hello-00001"));
+    let unheard = HeardOfPod::default();
+    let spoken = HeardOfPod { container_concurrency: Some(0), ..heard(PodState::Ready) };
+    for (channel, expected) in [
+        (LinkChannel::TlsOfPod, [false, false, true, false]),
+        (LinkChannel::Scraped, [true; 4]),
+        (LinkChannel::Unasked, [true; 4]),
+    ] {
+        let link = LinkAddress { channel, ..SocketAddr::from(([10, 0, 0, 1], 8024)).into() };
+        let pod = PodFacts { link: Some(link), ..facts("p") };
+        let found = [(&ours, &unheard), (&ours, &spoken), (&knatives, &unheard), (&knatives, &spoken)]
+            .map(|(revision, heard)| is_plain(revision, &pod, heard));
+        assert_eq!(found, expected, "{channel:?}");
+    }
 }
 
 #[test]

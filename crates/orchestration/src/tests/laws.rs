@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use forecasting::ZoneOffsets;
 use proptest::prelude::*;
 use throttling::RequestRefusal;
 use vocabulary::{Epoch, Ownership, PodState, PresentCount, Routing};
@@ -12,6 +13,23 @@ use crate::*;
 
 const ACTIVATORS: [&str; 3] = ["a", "b", "c"];
 const PODS: [&str; 3] = ["p", "q", "r"];
+/// Settings of which each has state of its own: windows alone, a forecast with a schedule, class hpa, and
+/// decisions that are only compared.
+const ANNOTATIONS: [&[(&str, &str)]; 4] = [
+    &[("autoscaling.knative.dev/target", "10")],
+    &[
+        ("autoscaling.knative.dev/target", "10"),
+        ("ebb.dev/prediction", "auto"),
+        ("ebb.dev/schedule", "22:00-06:00 min=2 max=8"),
+        ("ebb.dev/time-zone", "Asia/Tokyo"),
+    ],
+    &[
+        ("autoscaling.knative.dev/class", "hpa.autoscaling.knative.dev"),
+        ("autoscaling.knative.dev/metric", "cpu"),
+        ("autoscaling.knative.dev/min-scale", "2"),
+    ],
+    &[("autoscaling.knative.dev/target", "10"), ("ebb.dev/shadow", "true")],
+];
 
 /// One event of a random world.
 #[derive(Clone, Copy, Debug)]
@@ -265,6 +283,36 @@ proptest! {
             prop_assert_eq!(found(&kept, now), found(&rewritten, now));
             prop_assert_eq!(histories(&kept), histories(&rewritten));
         }
+    }
+
+    /// A state that was written as bytes is the whole state: an orchestrator that goes on with it gives the
+    /// commands that the other one would have given.
+    #[test]
+    fn a_state_goes_on_after_it_was_written_and_read(
+        choice in choice(),
+        annotations in prop::sample::select(ANNOTATIONS.to_vec()),
+        before in happenings(),
+        after in happenings(),
+    ) {
+        let commands = |is_restored: bool| {
+            let (mut world, mut epoch) = (World::choosing(choice, &ACTIVATORS[..2]), 1);
+            world.event(ControlEvent::WallClockRead { since_epoch: Duration::from_secs(1_700_000_000) });
+            world.state_annotated(annotations);
+            let (zone, offsets) = (vocabulary::TimeZoneName::new("Asia/Tokyo"), ZoneOffsets::fixed(9 * 60));
+            world.event(ControlEvent::ZoneRead { zone, offsets });
+            for happening in &before {
+                happen(&mut world, *happening, &mut epoch);
+            }
+            if is_restored {
+                world.restore();
+            }
+            world.commands.clear();
+            for happening in &after {
+                happen(&mut world, *happening, &mut epoch);
+            }
+            world.commands
+        };
+        prop_assert_eq!(commands(true), commands(false));
     }
 
     /// A pod ends only when no activator that may send to it still can, unless the time for saying so is

@@ -107,6 +107,8 @@ pub(super) struct World {
     people: Vec<ReasonCode>,
     entrances: Vec<Entrance>,
     released_activators: Vec<String>,
+    /// All commands since the list was last emptied.
+    pub(super) commands: Vec<ControlCommand>,
     /// Looks at each release before it is carried out.
     pub(super) breaches: Vec<String>,
 }
@@ -142,6 +144,7 @@ impl World {
             people: Vec::new(),
             entrances: Vec::new(),
             released_activators: Vec::new(),
+            commands: Vec::new(),
             breaches: Vec::new(),
         }
     }
@@ -276,6 +279,13 @@ impl World {
         self.settle();
     }
 
+    /// Goes on with an orchestrator whose state was written as bytes and read again.
+    pub(super) fn restore(&mut self) {
+        let written = postcard::to_stdvec(&self.orchestrator.exact_state()).expect("a state can be written");
+        let read: ExactState = postcard::from_bytes(&written).expect("it was just written");
+        self.orchestrator = Orchestrator::restored(read);
+    }
+
     /// What readers find, measurements included.
     pub(super) fn snapshot(&mut self) -> ControlSnapshot {
         self.orchestrator.sweep(self.now);
@@ -314,6 +324,7 @@ impl World {
 
     fn obey(&mut self) {
         while let Some(command) = self.orchestrator.next_command() {
+            self.commands.push(command.clone());
             match command {
                 ControlCommand::OpenLink { link, peer, .. } => self.open(link, peer),
                 ControlCommand::CloseLink { link } => drop(self.links.remove(&link)),

@@ -66,9 +66,9 @@ impl FieldLines {
         let mut at = 0;
         while text.get(at..at + 2)? != b"\r\n" {
             let line = PlainLine::read(text, at)?;
-            let (field, value) = (FieldName::of(&text[line.name.clone()]), &text[line.value.clone()]);
-            note(field, value);
-            pass &= seen.note(field, at, &line, value);
+            let value = &text[line.value.clone()];
+            note(line.field, value);
+            pass &= seen.note(at, &line, value);
             at = line.end;
         }
         if usize::from(seen.count) > count_max {
@@ -201,12 +201,12 @@ impl SeenFields {
         }
     }
 
-    /// Notes a field of the line that begins at `begin`, with its value, and says whether the line passes, or
-    /// is left out, without a doubt.
-    fn note(&mut self, field: FieldName, begin: usize, line: &PlainLine, value: &[u8]) -> bool {
+    /// Notes the field of the line that begins at `begin`, with its value, and says whether the line passes,
+    /// or is left out, without a doubt.
+    fn note(&mut self, begin: usize, line: &PlainLine, value: &[u8]) -> bool {
         let place = &line.value;
         self.count += 1;
-        match field {
+        match line.field {
             FieldName::Passing => {}
             FieldName::Host => {
                 let is_first = self.host.is_empty();

@@ -1,5 +1,7 @@
 //! Which names of fields does a proxy look at?
 
+mod usual;
+
 /// The part that a field plays for a proxy, by its name. Names are told apart by their length first, so that
 /// a name in a head is compared with few of those that count, and mostly with none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,8 @@ pub(crate) enum FieldName {
 impl FieldName {
     /// The part of the field with this name, in whatever case it is written.
     pub(crate) fn of(name: &[u8]) -> Self {
-        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        // Names of HTTP/2 are in lower case: to compare them as they are takes a word or two.
+        let is = |known: &str| name == known.as_bytes() || name.eq_ignore_ascii_case(known.as_bytes());
         match name.len() {
             2 if is("te") => Self::OfHops,
             4 if is("host") => Self::Host,
@@ -52,6 +55,23 @@ impl FieldName {
             19 if is("proxy-authorization") => Self::OfHops,
             _ if may_be_ours(name) => Self::OfHops,
             _ => Self::Passing,
+        }
+    }
+
+    /// The part of the field at the beginning of a line, and how long its name is with `: ` behind it; `None`
+    /// if the name is none that nearly every head has, or something else stands behind it. A look at a few
+    /// words is cheaper than one at each byte of a name, and most lines have such a name.
+    pub(super) fn of_usual_line(line: &[u8]) -> Option<(Self, usize)> {
+        match line.first()? | 0x20 {
+            b'h' => Some((Self::Host, usual::HOST.length_in(line)?)),
+            b'd' => Some((Self::Date, usual::DATE.length_in(line)?)),
+            b'a' => Some((Self::Passing, usual::ACCEPT.length_in(line)?)),
+            b'u' => Some((Self::UserAgent, usual::USER_AGENT.length_in(line)?)),
+            b'c' => match usual::CONTENT_TYPE.length_in(line) {
+                Some(length) => Some((Self::ContentType, length)),
+                None => Some((Self::ContentLength, usual::CONTENT_LENGTH.length_in(line)?)),
+            },
+            _ => None,
         }
     }
 
@@ -114,6 +134,28 @@ mod tests {
             ("hosts", FieldName::Passing),
         ] {
             assert_eq!(FieldName::of(name.as_bytes()), expected, "{name}");
+        }
+    }
+    #[test]
+    fn a_usual_line_has_the_field_that_its_name_says() {
+        for name in ["host", "date", "accept", "user-agent", "content-type", "content-length"] {
+            let line = format!("{name}: v").into_bytes();
+            let expected = Some((FieldName::of(name.as_bytes()), name.len() + 2));
+            assert_eq!(FieldName::of_usual_line(&line), expected, "{name}");
+            assert_eq!(FieldName::of_usual_line(&line.to_ascii_uppercase()), expected, "{name}");
+            for length in 0..name.len() + 2 {
+                assert_eq!(FieldName::of_usual_line(&line[..length]), None, "{name} cut at {length}");
+            }
+            // Each byte in each place is the one that is meant, or the same letter in the other case.
+            for at in 0..name.len() + 2 {
+                for byte in 0..=u8::MAX {
+                    let mut other = line.clone();
+                    other[at] = byte;
+                    let is_meant = byte.eq_ignore_ascii_case(&line[at]);
+                    let found = FieldName::of_usual_line(&other);
+                    assert_eq!(found, expected.filter(|_| is_meant), "{}", other.escape_ascii());
+                }
+            }
         }
     }
 }

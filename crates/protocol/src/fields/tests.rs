@@ -115,6 +115,8 @@ fn line() -> impl Strategy<Value = String> {
         "User-Agent",
         "Via",
         "Cookie",
+        "CONTENT-TYPE",
+        "Content-Length",
         "Connection",
         "K-Proxy-Request",
     ]);
@@ -155,6 +157,11 @@ fn text_ends_where_a_byte_is_none() {
     }
 }
 
+/// As [`text_length`] says it, one byte after the other.
+fn length_by_bytes(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| **byte == b'\t' || (**byte >= b' ' && **byte != 0x7f)).count()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
@@ -176,6 +183,17 @@ proptest! {
             prop_assert_eq!(written, text);
         }
         prop_assert_eq!(fields.map(), &expected);
+    }
+
+    /// Where several bytes are none, the first one counts, and a tab in between changes nothing.
+    #[test]
+    fn text_is_as_long_as_a_look_at_each_byte_finds(
+        text in prop::collection::vec(
+            prop_oneof![8 => any::<u8>().prop_map(|byte| byte | 0x40), 2 => Just(b'\t'), 1 => any::<u8>()],
+            0..40,
+        ),
+    ) {
+        prop_assert_eq!(text_length(&text), length_by_bytes(&text), "{}", text.escape_ascii());
     }
 
     /// Whether the headers of a head stay a list or not, they are those that a map of all of them has.

@@ -7,7 +7,7 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::{Method, Uri, Version};
+use http::{Extensions, Method, Uri, Version};
 use thiserror::Error;
 
 use super::HeadLimits;
@@ -198,7 +198,8 @@ pub(super) fn read_ordinary(bytes: &Bytes, limits: HeadLimits) -> Option<(Reques
         return None;
     }
     let target = RequestTarget::of_path(bytes.slice(target));
-    let request = Request::from_parts(RequestParts { method, target, fields, ..RequestParts::default() }, ());
+    let (version, extensions) = (Version::HTTP_11, Extensions::new());
+    let request = Request::from_parts(RequestParts { method, target, version, fields, extensions }, ());
     // If it is refused, the reader of every head says why.
     Some((head_of(request, end, &said).ok()?, end))
 }

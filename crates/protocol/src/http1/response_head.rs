@@ -169,7 +169,7 @@ fn read_ordinary(bytes: &Bytes, method: &Method, limits: HeadLimits) -> Option<(
     if end > limits.bytes {
         return None;
     }
-    let head = ResponseParts { status, fields, ..ResponseParts::default() };
+    let head = ResponseParts { status, version: Version::HTTP_11, fields };
     // If it is refused, the reader of every head says why.
     Some((head_of(Response::from_parts(head, ()), method, &said).ok()?, end))
 }

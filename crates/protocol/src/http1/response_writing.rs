@@ -44,11 +44,7 @@ pub fn write_response(
     let status = head.status;
     let has_length = !status.is_informational() && status != StatusCode::NO_CONTENT;
     let has_body = has_length && status != StatusCode::NOT_MODIFIED && !form.is_head;
-    out.extend_from_slice(if form.is_http10 { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
-    out.extend_from_slice(status.as_str().as_bytes());
-    out.push(b' ');
-    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
-    out.extend_from_slice(b"\r\n");
+    write_status_line(status, form, out);
     let SaidOfResponse { length, is_dated, own } = write_fields(&head.fields, status, has_length, out);
     // The length of a body that is not sent need not be announced if it would have been 0.
     if let Some(exact) = exact.filter(|exact| length.is_none() && has_length && (has_body || *exact > 0)) {
@@ -78,6 +74,19 @@ pub fn write_response(
     }
     out.extend_from_slice(b"\r\n");
     AnnouncedResponse { framing, is_last }
+}
+
+/// Writes the first line of a response, with its end.
+fn write_status_line(status: StatusCode, form: ResponseForm, out: &mut Vec<u8>) {
+    // Nearly all are this one, which is cheaper to write whole.
+    if status == StatusCode::OK && !form.is_http10 {
+        return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    }
+    out.extend_from_slice(if form.is_http10 { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
 /// What the headers of a response say of its body, its connection and its time.

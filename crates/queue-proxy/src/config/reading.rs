@@ -33,16 +33,43 @@ pub(super) fn ignored_user_agents(reader: &mut EnvironmentReader<'_>, name: &str
     })
 }
 
-/// A probe as JSON; empty means none. Of Knative's array for several containers the first is run.
+/// The filter of the log: ours, else the level that Knative's controller writes, in the words of its logger.
+pub(super) fn log_filter(reader: &mut EnvironmentReader<'_>) -> String {
+    if let Some(filter) = reader.text("EBB_LOG") {
+        return filter.to_owned();
+    }
+    let level = reader.text_or("SERVING_LOGGING_LEVEL", "info");
+    let filter = match level.to_ascii_lowercase().as_str() {
+        "debug" => "debug",
+        "info" => "info",
+        "warn" => "warn",
+        "error" | "dpanic" | "panic" | "fatal" => "error",
+        _ => {
+            let flaw = format!("is {}; write debug, info, warn or error; info holds", shown(&level));
+            reader.warn("SERVING_LOGGING_LEVEL", &flaw);
+            "info"
+        }
+    };
+    filter.to_owned()
+}
+
+/// A probe as JSON; empty means none.
 pub(super) fn probe(reader: &mut EnvironmentReader<'_>, name: &str, app_port: u16) -> Option<Probe> {
-    let text = reader.text(name).filter(|text| !text.trim().is_empty())?;
+    let probes = probes(reader, name, app_port);
+    if probes.len() > 1 {
+        reader.warn(name, &format!("has {} probes; only the first is run", probes.len()));
+    }
+    probes.into_iter().next()
+}
+
+/// Probes as JSON: one, or Knative's array with those of several containers, the app's own first; empty means
+/// none.
+pub(super) fn probes(reader: &mut EnvironmentReader<'_>, name: &str, app_port: u16) -> Vec<Probe> {
+    let Some(text) = reader.text(name).filter(|text| !text.trim().is_empty()) else { return Vec::new() };
     let texts: Vec<String> = match serde_json::from_str(text) {
         Ok(Value::Array(several)) => several.iter().map(Value::to_string).collect(),
         Ok(_) | Err(_) => vec![text.to_owned()],
     };
-    if texts.len() > 1 {
-        reader.warn(name, &format!("has {} probes; only the first is run", texts.len()));
-    }
     let mut probes = Vec::new();
     for text in &texts {
         match Probe::parse(text, app_port) {
@@ -56,5 +83,5 @@ pub(super) fn probe(reader: &mut EnvironmentReader<'_>, name: &str, app_port: u1
             Err(problem) => reader.refuse(name, &problem.to_string()),
         }
     }
-    probes.into_iter().next()
+    probes
 }

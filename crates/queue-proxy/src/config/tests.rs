@@ -1,3 +1,5 @@
+mod knative;
+
 use dataplane::probe::Check;
 
 use super::*;

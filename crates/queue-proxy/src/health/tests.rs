@@ -5,7 +5,8 @@ use super::*;
 use crate::config::ReadinessJudge;
 
 fn probes(readiness: Probe) -> AppProbes {
-    AppProbes { readiness, liveness: None, startup: None, judge: ReadinessJudge::QueueProxy }
+    let (more_readiness, judge) = (Vec::new(), ReadinessJudge::QueueProxy);
+    AppProbes { readiness, more_readiness, liveness: None, startup: None, judge }
 }
 
 /// A command whose answer a test changes: it passes while the file exists.
@@ -109,6 +110,36 @@ async fn an_app_that_stops_passing_is_unready_and_may_come_back() {
         }
         health.set(PodState::Ready, String::new());
         assert_eq!(health.state(), PodState::Draining, "leaving is final");
+    };
+    LocalSet::new().run_until(following).await;
+}
+
+/// R14: Knative's probes of several containers.
+#[tokio::test(flavor = "current_thread")]
+async fn a_pod_of_several_probes_is_ready_while_each_of_them_passes() {
+    let following = async {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [first, second] = ["first", "second"].map(|name| directory.path().join(name));
+        std::fs::write(&first, "").expect("writable");
+        let health = Health::new();
+        let more_readiness = vec![Probe { failure_threshold: 1, ..file_probe(&second) }];
+        let probes = AppProbes { more_readiness, ..probes(file_probe(&first)) };
+        let wavering = async {
+            while !health.detail().starts_with("readiness probe") {
+                health.newer_than(health.version()).await;
+            }
+            assert_eq!(health.state(), PodState::Starting, "one passes");
+            std::fs::write(&second, "").expect("writable");
+            until(&health, PodState::Ready).await;
+            std::fs::remove_file(&second).expect("there");
+            until(&health, PodState::Unready).await;
+            std::fs::write(&second, "").expect("writable");
+            until(&health, PodState::Ready).await;
+        };
+        tokio::select! {
+            unhealthy = health.watch(&probes, Clock::start()) => panic!("{unhealthy}"),
+            () = wavering => {}
+        }
     };
     LocalSet::new().run_until(following).await;
 }

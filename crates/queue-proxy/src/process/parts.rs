@@ -12,12 +12,13 @@ use dataplane::{
 use runtime::{Clock, PageListener, PagePlaces, TrustedHosts, vital};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
-use vocabulary::{Departure, ResourceUsage, drain_limit_within};
+use vocabulary::{Departure, PodName, ResourceUsage, drain_limit_within};
 
 use crate::adopted::AdoptedClients;
 use crate::app_life::AppLife;
 use crate::config::Config;
 use crate::health::Health;
+use crate::link::LinkServer;
 use crate::load::LoadBook;
 use crate::metrics::QueueProxyMetrics;
 use crate::own_peers::OwnPeers;
@@ -160,7 +161,8 @@ impl ProxyParts {
 
     pub(super) fn stat_pages(&self, config: &Config) -> Rc<StatPages> {
         Rc::new(StatPages {
-            pod: config.pod.clone(),
+            // As Knative's reports it: without its namespace.
+            pod: PodName::new(&config.logged_as.pod_name),
             load: Rc::clone(&self.load),
             trusted: config.trusted.clone(),
         })
@@ -184,6 +186,13 @@ pub(super) struct LocalTask(tokio::task::JoinHandle<()>);
 impl LocalTask {
     pub(super) fn new(work: impl Future<Output = ()> + 'static) -> Self {
         Self(tokio::task::spawn_local(vital("a part of the queue-proxy", work)))
+    }
+
+    /// Accepts links until the process ends.
+    pub(super) fn of_link(server: LinkServer, listener: TcpListener) -> Self {
+        let listener = tokio::net::TcpListener::from_std(listener);
+        let listener = listener.expect("a bound listener can be registered");
+        Self::new(async move { server.serve(listener).await })
     }
 
     pub(super) fn of_server<S: Service>(

@@ -34,8 +34,8 @@ impl RequestLogging {
         Self { log, probes, clock }
     }
 
-    /// Begins the line of a request; `None` for a probe that is not logged. The sender was proved: no client
-    /// hides by calling its request a probe.
+    /// Begins the line of a request; `None` for a probe that is not logged. The sender was proved, but for
+    /// Knative's place: elsewhere no client hides by calling its request a probe.
     pub(super) fn begin(
         &self,
         sender: RequestSender,
@@ -43,8 +43,9 @@ impl RequestLogging {
         connection: &Connection,
     ) -> Option<Box<Line>> {
         let headers = request.headers();
-        let is_hop = sender == RequestSender::Hop;
-        let is_probe = is_hop && (probes::is_probe(headers) || headers.contains_key(names::K_KUBELET_PROBE));
+        let is_believed = sender != RequestSender::Client;
+        let is_probe =
+            is_believed && (probes::is_probe(headers) || headers.contains_key(names::K_KUBELET_PROBE));
         if is_probe && self.probes == LoggedProbes::None {
             return None;
         }
@@ -69,7 +70,7 @@ impl RequestLogging {
         connection: &Connection,
     ) -> Line {
         let headers = request.headers();
-        let original = headers.get(names::K_ORIGINAL_HOST).filter(|_| sender == RequestSender::Hop);
+        let original = headers.get(names::K_ORIGINAL_HOST).filter(|_| sender != RequestSender::Client);
         let host = original.and_then(|host| host.to_str().ok()).or_else(|| effective_host(request));
         let mut text = self.log.begin(LoggedRequest {
             method: request.method(),

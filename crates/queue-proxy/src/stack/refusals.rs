@@ -17,7 +17,7 @@ pub(super) fn queue_full(container_concurrency: u32, sender: RequestSender) -> R
     let refusal = Refusal::new(RefusalReason::QueueFull, detail).with_body("pending request queue full\n");
     match sender {
         RequestSender::Hop => refusal.never_started(),
-        RequestSender::Client => refusal,
+        RequestSender::KnativePeer | RequestSender::Client => refusal,
     }
 }
 

@@ -12,6 +12,9 @@ use crate::load::RequestLoad;
 pub(super) enum RequestSender {
     /// One of our own hops: its internal headers are believed.
     Hop,
+    /// In Knative's place, a sender without a valid key that uses Knative's words: an activator or an ingress
+    /// of Knative's, or a client that calls itself one. As in Knative they are believed.
+    KnativePeer,
     /// A sender without a valid key: its internal headers are removed.
     Client,
 }
@@ -22,6 +25,8 @@ pub(super) struct RequestTerms {
     /// Health checks and scrapes count as nothing, but they have a slot like every request: an app that takes
     /// one request at once gets no second one, whatever the user agent.
     pub(super) counts_as: RequestLoad,
+    /// An activator sent the request, so how it goes on to pods is that one's affair.
+    pub(super) is_of_activator: bool,
     /// `ebb-no-queue`: the request is refused rather than queued.
     pub(super) is_impatient: bool,
     /// A kubelet's probe that a mesh has rewritten: neither load nor limited (P9).
@@ -30,11 +35,19 @@ pub(super) struct RequestTerms {
 }
 
 impl RequestTerms {
-    pub(super) fn of(request: &Request<Body>, sender: RequestSender, ignored: &IgnoredUserAgents) -> Self {
-        // The headers that count only if a hop has sent the request.
-        let of_hop = request.fields().of_hops().filter(|_| sender == RequestSender::Hop);
-        let says = |name| of_hop.and_then(|headers| headers.get(name));
-        let is_proxied = says(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
+    /// `is_keyed`: the owner has named hop keys. Its activators show one then, and Knative's have none in the
+    /// path, so that without a key the word of an activator is a client's invention.
+    pub(super) fn of(
+        request: &Request<Body>,
+        sender: RequestSender,
+        ignored: &IgnoredUserAgents,
+        is_keyed: bool,
+    ) -> Self {
+        // The headers that count only if a sender that is believed has sent the request.
+        let believed = request.fields().of_hops().filter(|_| sender != RequestSender::Client);
+        let says = |name| believed.and_then(|headers| headers.get(name));
+        let is_named = says(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
+        let is_proxied = is_named && (sender == RequestSender::Hop || !is_keyed);
         let is_ignored = request.fields().first(&USER_AGENT).is_some_and(|agent| ignored.include(agent))
                 // An activator hears of other user agents while pods run, which is news to this one.
                 || says(names::EBB_UNMEASURED).is_some();
@@ -45,6 +58,7 @@ impl RequestTerms {
                 (false, true) => RequestLoad::Measured(Origin::Proxied),
                 (false, false) => RequestLoad::Measured(Origin::Direct),
             },
+            is_of_activator: sender == RequestSender::Hop || is_proxied,
             is_impatient: says(names::EBB_NO_QUEUE).is_some(),
             is_kubelet: says(names::K_KUBELET_PROBE).is_some_and(|value| !value.is_empty()),
             kind: RequestKind::of(request),

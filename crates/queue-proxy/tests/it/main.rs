@@ -9,6 +9,7 @@ mod environment;
 mod frames;
 mod headers;
 mod health_checks;
+mod knative;
 mod large_heads;
 mod linked;
 mod page_places;

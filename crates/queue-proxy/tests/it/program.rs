@@ -135,6 +135,31 @@ fn a_metrics_port_in_use_is_an_error_in_the_log_and_no_end() {
     });
 }
 
+/// In Knative's place kubelet asks at the request port: contract §6.3.
+#[test]
+fn kubelets_probes_have_lines_in_the_request_log_of_knatives_place() {
+    run(async {
+        let app = App::hello().await;
+        let template = "{{.Request.Method}} {{.Request.RequestURI}} {{.Request.UserAgent}}";
+        let settings = format!(
+            "{{\"enableRequestLog\":true,\"enableProbeRequestLog\":true,\"requestLogTemplate\":\"{template}\"}}"
+        );
+        let changes = [
+            ("SYSTEM_NAMESPACE", "knative-serving"),
+            ("QUEUE_SERVING_TLS_PORT", "8112"),
+            ("OBSERVABILITY_CONFIG", settings.as_str()),
+        ];
+        let (mut child, ports) = started_with(Stdio::piped(), app.port, &changes);
+        let probe = [("User-Agent", "kube-probe/1.34"), ("K-Network-Probe", "queue")];
+        assert_eq!(ask(ports.requests, "GET", "/", &probe, b"").await.status, 200);
+        tell(&child, Signal::SIGTERM);
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+        let mut told = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut told).expect("text");
+        assert!(told.contains("GET / kube-probe/1.34"), "{told}");
+    });
+}
+
 /// As on a cluster, where it would be one more open port.
 #[test]
 fn a_stat_port_that_is_off_is_no_port() {

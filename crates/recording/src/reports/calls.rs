@@ -28,7 +28,11 @@ pub(crate) enum SteadyCall<'a> {
 impl<'a> SteadyCall<'a> {
     /// The call, if it is one and nothing about it is unusual: anything else has a frame of its own.
     pub(crate) fn of(input: &'a RecordInput) -> Option<Self> {
-        let RecordInput::Event(event) = input else { return Some(Self::Advance) };
+        let event = match input {
+            RecordInput::Event(event) => event,
+            RecordInput::Advance => return Some(Self::Advance),
+            RecordInput::State(_) => return None,
+        };
         if let ControlEvent::PodSpoke { link, word: PodWord::Load { sample, usage, late_bytes: None } } =
             &**event
         {

@@ -37,7 +37,7 @@ fn reports() -> Vec<RecordEntry> {
     let (_, calls) = simulate_with_calls(&scenario).expect("a scenario that can be simulated");
     let is_report = |entry: &RecordEntry| match &entry.input {
         RecordInput::Event(event) => is_load(event),
-        RecordInput::Advance => false,
+        RecordInput::Advance | RecordInput::State(_) => false,
     };
     entries(&calls).into_iter().filter(is_report).collect()
 }
@@ -59,7 +59,7 @@ fn loads_in(mut reader: RecordReader) -> Vec<(Timestamp, String)> {
 fn shown(entries: &[RecordEntry]) -> Vec<(Timestamp, String)> {
     let shown = |entry: &RecordEntry| match &entry.input {
         RecordInput::Event(event) if is_load(event) => Some((entry.at, format!("{event:?}"))),
-        RecordInput::Event(_) | RecordInput::Advance => None,
+        RecordInput::Event(_) | RecordInput::Advance | RecordInput::State(_) => None,
     };
     entries.iter().filter_map(shown).collect()
 }

@@ -1,7 +1,7 @@
 //! News of links, their peers and their addresses, to the record and back.
 
 use orchestration::LinkNews;
-use vocabulary::{LinkAddress, LinkChannel, LinkToken, Timestamp};
+use vocabulary::{LinkAddress, LinkChannel, Timestamp};
 
 use super::facts_proto::LinkAddressMessage;
 use super::fields;
@@ -9,7 +9,7 @@ use super::proto::{LinkChangeBody, LinkChangeMessage, LinkPeerBody, OpenedLinkMe
 use super::shared_proto::NothingMessage;
 use crate::frame_fault::FrameFault;
 use crate::peers::PeerName;
-use crate::secrets::SecretHasher;
+use crate::secrets::{SecretHasher, stand_in_token};
 
 /// The news of a link, as a record holds it.
 pub(crate) fn change_out(link: u64, news: &LinkNews) -> LinkChangeMessage {
@@ -70,7 +70,7 @@ pub(super) fn address_out(address: &LinkAddress, secrets: &SecretHasher) -> Link
 pub(super) fn address_in(address: &LinkAddressMessage) -> Result<LinkAddress, FrameFault> {
     Ok(LinkAddress {
         socket: fields::socket("the address of a link", &address.socket)?,
-        token: address.token.map(stand_in),
+        token: address.token.map(stand_in_token),
         channel: match address.channel {
             1 => LinkChannel::Plain,
             2 => LinkChannel::TlsOfPod,
@@ -81,11 +81,4 @@ pub(super) fn address_in(address: &LinkAddressMessage) -> Result<LinkAddress, Fr
             other => return Err(fields::unknown("the channel of a link", other)),
         },
     })
-}
-
-/// A token that stands for the one of this hash.
-fn stand_in(hash: u64) -> LinkToken {
-    let mut bytes = [0; LinkToken::BYTES];
-    bytes[..8].copy_from_slice(&hash.to_be_bytes());
-    LinkToken::new(bytes)
 }

@@ -13,7 +13,7 @@ pub(crate) struct FrameMessage {
     /// Nanoseconds since the frame before in the same segment; of several calls, of the last one.
     #[prost(sint64, tag = "1")]
     pub after: i64,
-    #[prost(oneof = "FrameBody", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15")]
+    #[prost(oneof = "FrameBody", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16")]
     pub body: Option<FrameBody>,
     /// Absent where no command came out.
     #[prost(message, optional, tag = "12")]
@@ -50,6 +50,16 @@ pub(crate) enum FrameBody {
     DemandImported(HistoryMessage),
     #[prost(message, tag = "15")]
     Reports(ReportsMessage),
+    /// The state of the control loop, behind a keyframe that every program reads.
+    #[prost(message, tag = "16")]
+    ExactState(ExactStateMessage),
+}
+
+/// The private state of the control loop, for the executable that the header names.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ExactStateMessage {
+    #[prost(bytes = "vec", tag = "1")]
+    pub state: Vec<u8>,
 }
 
 /// Calls that come each second, one after the other, as `reports` packs them.

@@ -8,14 +8,14 @@ use scaling::RevisionOrigin;
 use settings::hpa::reading::DOCUMENT_ANNOTATION;
 use settings::hpa::{ContainerRequests, PodRequests, ResourceRequests, UsageSource, spec_of, yaml_of};
 use settings::{FloorCause, RevisionSettings};
-use vocabulary::{HopKey, MilliValue, PodCount};
+use vocabulary::{MilliValue, PodCount};
 
 use super::facts_proto::{EntranceBody, EntranceMessage, RevisionFactsMessage, TextsMessage};
 use super::fields;
 use super::shared_proto::{AmountMessage, AmountsMessage, ContainerMessage, PodRequestsMessage};
 use crate::frame_fault::FrameFault;
 use crate::rereading::SettingsRereader;
-use crate::secrets::SecretHasher;
+use crate::secrets::{SecretHasher, stand_in_key};
 
 pub(super) fn revision_out(facts: &RevisionFacts, secrets: &SecretHasher) -> RevisionFactsMessage {
     let settings = &facts.settings;
@@ -79,7 +79,7 @@ pub(super) fn revision_in(
         progress_deadline: Duration::from_nanos(facts.progress_deadline),
         entrances: facts.entrances.into_iter().map(entrance_in).collect::<Result<_, _>>()?,
         url: None,
-        hop_keys: facts.hop_keys.iter().map(|hash| HopKey::new(format!("{hash:016x}"))).collect(),
+        hop_keys: facts.hop_keys.iter().copied().map(stand_in_key).collect(),
         wanted: PodCount::new(facts.wanted),
         may_write: facts.may_write,
         reachable: facts.reachable,

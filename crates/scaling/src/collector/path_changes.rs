@@ -10,6 +10,7 @@
 //! came, in which order, and whether it was said for the first time or again to a new owner makes no
 //! difference.
 
+use serde::{Deserialize, Serialize};
 use settings::Metric;
 use vocabulary::Reporter;
 
@@ -24,7 +25,7 @@ const APART_MAX: usize = 2;
 const LEAST_SHARE: f64 = 1e-6;
 
 /// Which kind of reporter, pods or activators, held the requests that the windows add up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) enum PathSums {
     /// Nothing was held lately but by pods, or nothing at all.
     #[default]
@@ -36,7 +37,7 @@ pub(super) enum PathSums {
 }
 
 /// The parts of windows that two kinds of reporters share.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct PathParts {
     in_pods: WindowHistory,
     /// The newest second for which each kind reported requests, or corrected such a report.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{BootId, PresentCount, Sample, Timestamp};
 
 use crate::window::{Second, SecondSums};
@@ -23,7 +24,7 @@ const TOLERATED_DRIFT: Second = 1;
 const LATENESS_PROVES_DRIFT_AFTER: Duration = Duration::from_secs(2);
 
 /// The meaning of a frame in which a reporter does not mention a revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum SilenceMeaning {
     /// A second that held nothing: Knative finds one at every scrape of an idle pod.
     ZeroEachSecond,
@@ -32,7 +33,7 @@ pub(super) enum SilenceMeaning {
 }
 
 /// Requests that a reporter has in flight.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ReporterRequests {
     /// The first of the seconds, without a break until the newest, in which there was one.
     pub(super) since: Second,
@@ -75,7 +76,7 @@ pub(super) struct Correction {
 }
 
 /// One reporter of one revision.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Track {
     boot: BootId,
     /// Our second minus the reporter's; `None` until one of its seconds was anchored.

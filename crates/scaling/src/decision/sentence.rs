@@ -12,7 +12,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use settings::{FloorCause, Metric};
 use vocabulary::{PeerList, PodCount, format_duration};
 
@@ -28,7 +28,7 @@ pub struct Sentence(SentenceSource);
 
 /// The part of the decision that a sentence is about. Each part has texts of its own, which keeps their lists
 /// short.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum SentenceSource {
     Need(NeedText),
     Bound(BoundText),
@@ -40,7 +40,7 @@ enum SentenceSource {
 }
 
 /// Sentences of the decider: how many pods are needed, and why not more or fewer.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum NeedText {
     StableWindow { value: f64, metric: Metric, window: Duration, target: f64 },
     PanicWindow { value: f64, metric: Metric, window: Duration, need: f64, ready: PodCount },
@@ -58,7 +58,7 @@ pub(crate) enum NeedText {
 }
 
 /// The numbers of ready pods and activators that are not heard.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SilentPods {
     pub(crate) pods: PodCount,
     pub(crate) activators: PodCount,
@@ -72,7 +72,7 @@ impl SilentPods {
 }
 
 /// Sentences of the bounds of the count.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum BoundText {
     InitialScale { least: PodCount },
     MinScale { least: PodCount },
@@ -87,7 +87,7 @@ pub(crate) enum BoundText {
 /// The sentence of the guard of connections from before an adoption. Their age is part of why the count
 /// stays, but not of a reason, which would otherwise differ at every look. Numbers are as small as they can
 /// be: with three addresses this is the longest of all sentences, and each reason has room for it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ConnectionHoldText {
     pub(crate) present: PodCount,
     pub(crate) count: u32,
@@ -98,7 +98,7 @@ pub(crate) struct ConnectionHoldText {
 }
 
 /// Sentences about the present state of a revision.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum StandingText {
     NoData,
     NothingKnown,
@@ -152,7 +152,14 @@ impl From<HpaSentence> for Sentence {
 
 impl Serialize for Sentence {
     fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
-        to.collect_str(self)
+        if to.is_human_readable() { to.collect_str(self) } else { self.0.serialize(to) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Sentence {
+    /// Reads the numbers of a sentence as an exact keyframe has them.
+    fn deserialize<Source: Deserializer<'de>>(from: Source) -> Result<Self, Source::Error> {
+        SentenceSource::deserialize(from).map(Self)
     }
 }
 

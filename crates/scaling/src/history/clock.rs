@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::Timestamp;
 
 /// A difference up to this is how clocks run, and moves nothing.
@@ -9,7 +10,7 @@ const TOLERATED_DRIFT_SECONDS: u64 = 2;
 
 /// Says which second since 1970 a point of the monotonic axis lies in. Whole seconds of both agree, so that a
 /// second of the windows is a second of the history; the wall clock's fraction is dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WallClock {
     /// The second since 1970 in which the monotonic axis begins.
     origin: u64,

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use forecasting::{DemandMinutes, MinuteDemand, PastDemand};
+use serde::{Deserialize, Serialize};
 use settings::DemandMetric;
 use vocabulary::DemandCode;
 
@@ -21,7 +22,7 @@ const MISSING: u8 = DemandCode::MISSING.byte();
 type DayBytes = [[u8; 2]; 24 * 60];
 
 /// The demand of a metric by the minute.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DemandDays {
     metric: DemandMetric,
     bin: DemandBin,
@@ -31,7 +32,7 @@ pub struct DemandDays {
 }
 
 /// The use of processors in the seconds of a minute in which it was known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct OpenCpuMinute {
     seconds: f64,
     /// The sum of cores, each times its seconds.
@@ -40,7 +41,7 @@ struct OpenCpuMinute {
 }
 
 /// How long the minutes are that are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DemandBin {
     /// A minute of the wall clock.
     Minute,
@@ -48,10 +49,14 @@ pub(crate) enum DemandBin {
     Second,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct DemandDay {
     day: u64,
     /// Copies share each day that no minute is added to.
+    #[serde(
+        serialize_with = "super::long_array::serialize",
+        deserialize_with = "super::long_array::deserialize_shared"
+    )]
     minutes: Arc<DayBytes>,
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::window::SecondSums;
 
 /// The number of places at which raises of the count are counted apart: from none to one pod, from one to
@@ -10,7 +12,7 @@ use crate::window::SecondSums;
 pub(super) const PLACES: usize = 6;
 
 /// The pods of a revision, and how many there should be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CapacityCounts {
     pub(crate) wanted: u32,
     pub(crate) ready: u32,
@@ -19,7 +21,7 @@ pub(crate) struct CapacityCounts {
 }
 
 /// A revision as it is at one moment, and stays until something is reported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RevisionCondition {
     pub(crate) capacity: CapacityCounts,
     pub(crate) waiting: u32,
@@ -38,7 +40,7 @@ pub(crate) struct DemandSeconds<'a> {
 }
 
 /// All that is known of one second but the demand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SecondFacts {
     pub(super) condition: RevisionCondition,
     /// Pods that held a request at some moment of the second.
@@ -52,7 +54,7 @@ pub(super) struct SecondFacts {
 }
 
 /// Wakes that came to an end: the first pod of a revision without any became ready.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WakeCounts {
     pub(super) ended: u32,
     /// The milliseconds from the order to the ready pod, of all of them together.
@@ -71,7 +73,7 @@ pub(crate) enum ReplacementCause {
 
 /// Pods that were started in the place of others, without a raise of the count. Two bytes each: a history
 /// has several of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReplacementCounts {
     rollout: u16,
     failed_pod: u16,

@@ -13,6 +13,8 @@ mod row_codec;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::varint;
 use row_codec::{BlockFaultKind, BlockView, RunReader, write_row};
 
@@ -26,7 +28,7 @@ const BLOCK_BYTES: usize = 700;
 const COPY_ROOM: usize = 48;
 
 /// The rows that are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RowLimits {
     /// Rows that are older than so many are dropped.
     pub(super) rows: u64,
@@ -36,17 +38,17 @@ pub(super) struct RowLimits {
 }
 
 /// The newest rows of an axis.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct PackedRows<const N: usize> {
     /// The blocks that have ended, oldest first. The list is made anew when one more ends.
     ended: Arc<[RowBlock]>,
     /// The block that rows are added to; `None` before the first row.
     open: Option<Arc<OpenBlock<N>>>,
-    limits: &'static RowLimits,
+    limits: RowLimits,
 }
 
 /// Rows without a gap, and the bytes that they are written in.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct RowBlock {
     pub(super) first: u64,
     pub(super) rows: u64,
@@ -71,12 +73,13 @@ impl RowBlock {
 }
 
 /// The newest rows, and all that is needed to add the next.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct OpenBlock<const N: usize> {
     first: u64,
     rows: u64,
     bytes: Vec<u8>,
     /// The last row that was written.
+    #[serde(with = "super::long_array")]
     last: [u32; N],
     /// Repetitions of the last row that are not written yet.
     repeats: u32,
@@ -136,8 +139,8 @@ impl<const N: usize> OpenBlock<N> {
 }
 
 impl<const N: usize> PackedRows<N> {
-    pub(super) fn new(limits: &'static RowLimits) -> Self {
-        Self { ended: Arc::default(), open: None, limits }
+    pub(super) fn new(limits: &RowLimits) -> Self {
+        Self { ended: Arc::default(), open: None, limits: *limits }
     }
 
     /// Adds equal rows. Rows before the newest are ignored: what was written is never written again.
@@ -151,7 +154,7 @@ impl<const N: usize> PackedRows<N> {
         let open = Arc::make_mut(open);
         if open.rows > 0 && (!goes_on || open.bytes.len() >= BLOCK_BYTES) {
             let ended = open.restart_at(first);
-            self.ended = with_newest(&self.ended, ended, first, self.limits);
+            self.ended = with_newest(&self.ended, ended, first, &self.limits);
         }
         open.add(&row, count);
     }
@@ -175,7 +178,7 @@ impl<const N: usize> PackedRows<N> {
 
     /// Forgets every row from this one on.
     pub(super) fn truncate(&mut self, from: u64) {
-        let mut kept = Self::new(self.limits);
+        let mut kept = Self::new(&self.limits);
         for run in self.runs().take_while(|run| run.first < from) {
             kept.push(RowRun { count: run.count.min(from - run.first), ..run });
         }
@@ -184,7 +187,7 @@ impl<const N: usize> PackedRows<N> {
 
     /// The rows from this one on.
     pub(super) fn since(&self, from: u64) -> Self {
-        let mut rows = Self::new(self.limits);
+        let mut rows = Self::new(&self.limits);
         for RowRun { first, count, row } in self.runs() {
             let skipped = from.saturating_sub(first).min(count);
             rows.push(RowRun { first: first + skipped, count: count - skipped, row });
@@ -236,7 +239,7 @@ impl<const N: usize> PackedRows<N> {
 
     /// Takes in blocks that were written elsewhere; the place and the nature of the first fault otherwise.
     pub(super) fn restored(
-        limits: &'static RowLimits,
+        limits: &RowLimits,
         mut blocks: Vec<RowBlock>,
         repeats: u32,
     ) -> Result<Self, BlockFault> {
@@ -265,7 +268,7 @@ impl<const N: usize> PackedRows<N> {
         };
         let RowBlock { first, rows, bytes } = newest;
         let open = OpenBlock { first, rows, bytes: bytes.to_vec(), last, repeats };
-        Ok(Self { ended: blocks.into(), open: Some(Arc::new(open)), limits })
+        Ok(Self { ended: blocks.into(), open: Some(Arc::new(open)), limits: *limits })
     }
 }
 

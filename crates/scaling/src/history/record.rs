@@ -307,7 +307,7 @@ impl RowsRecord {
     fn restored<const N: usize>(
         self,
         level: &'static str,
-        limits: &'static RowLimits,
+        limits: &RowLimits,
         end: u64,
     ) -> Result<PackedRows<N>, HistoryFault> {
         let count = self.blocks.len();

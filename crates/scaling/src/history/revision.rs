@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use forecasting::{MinuteDemand, PredictionRecord};
+use serde::{Deserialize, Serialize};
 use settings::{DemandMetric, Metric};
 use vocabulary::Timestamp;
 
@@ -36,7 +37,7 @@ pub(super) const CLOCK_REPEATS_MAX: u64 = HOUR;
 /// A copy shares with this value everything that is not written any more. To copy costs this value and six
 /// references, less than 1 KB; what a copy or this value writes next is copied then, the second that is added
 /// with at most 1 KB of seconds before it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RevisionHistory {
     pub(super) seconds: PackedRows<SECOND_FIELDS>,
     pub(super) minutes: PackedRows<SPAN_FIELDS>,
@@ -62,7 +63,7 @@ pub struct RevisionHistory {
 }
 
 /// A minute or an hour that has not ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct OpenSpan {
     pub(super) index: u64,
     pub(super) tally: SpanTally,

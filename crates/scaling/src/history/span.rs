@@ -1,10 +1,12 @@
 //! One second, minute or hour of the past, as readers of a series get it.
 
+use serde::{Deserialize, Serialize};
+
 use super::facts::PLACES;
 
 /// One second, minute or hour of a revision, as far as it was observed. Averages and maxima of demand are
 /// within 1/128 of the measured ones, waits are sums of whole milliseconds, all counts are exact.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HistorySpan {
     /// The seconds of the span in which the revision was observed; capacity is known in all of them.
     pub seconds: u32,

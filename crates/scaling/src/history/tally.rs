@@ -1,5 +1,6 @@
 //! The measures of a span: added up exactly, written as a row of numbers, and read again.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::MilliValue;
 
 use super::amount::{amount_of, code_of};
@@ -15,7 +16,7 @@ pub(super) const SPAN_FIELDS: usize = 30;
 const SECONDS_MAX: u32 = 3600;
 
 /// What is added up of a span that has not ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SpanTally {
     /// All counts, as they will stand in the row; its concurrency is that of each second, added up, and its
     /// requests are in the field below.

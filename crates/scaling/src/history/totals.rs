@@ -3,11 +3,13 @@
 //! An hour has both in its numbers. Here they get their names, and here they are added up for as long as a
 //! process measures. The sums wrap around: what was counted elsewhere is taken off beforehand.
 
+use serde::{Deserialize, Serialize};
+
 use super::facts::CapacityCounts;
 use super::span::HistorySpan;
 
 /// The seconds of pods, by the state in which a pod was in each of them. A pod has one state at a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodSeconds {
     /// The pod was not ready, and not on its way out.
     pub starting: u64,
@@ -20,7 +22,7 @@ pub struct PodSeconds {
 }
 
 /// Starts of pods for which requests may have waited, by their cause. A deployment's first pods are none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColdStarts {
     /// The first pod of a revision that had none.
     pub from_zero: u64,
@@ -33,7 +35,7 @@ pub struct ColdStarts {
 }
 
 /// What a revision came to while a process measured it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LifeTotals {
     /// The seconds of its pods.
     pub pod_seconds: PodSeconds,

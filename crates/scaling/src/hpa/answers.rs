@@ -1,6 +1,7 @@
 //! What comes of a round of questions: values of metrics and, where pods do not report by themselves, the
 //! pods that they are of.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::PodCount;
 
 use super::observation::Selection;
@@ -17,7 +18,7 @@ pub struct MetricAnswers {
 }
 
 /// The pods of a target at one moment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetPods {
     /// The pods that the target's selector matches, under numbers that have a meaning within one round only.
     pub pods: HpaPods,

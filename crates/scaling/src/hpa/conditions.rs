@@ -1,11 +1,11 @@
 //! The conditions of an autoscaler of this class: Kubernetes' own, with the reasons that tools look for.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use settings::hpa::MetricSpec;
 use vocabulary::Timestamp;
 
 /// Every reason that a condition of ours can have. A reason implies what the condition says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ConditionReason {
     /// The scale of the target was read.
     SucceededGetScale,
@@ -127,7 +127,7 @@ impl ConditionReason {
 }
 
 /// The reason of one condition, and since when its status holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HpaCondition {
     /// The reason; the status follows from it ([`ConditionReason::is_true`]).
     pub reason: ConditionReason,
@@ -136,7 +136,7 @@ pub struct HpaCondition {
 }
 
 /// The four conditions; `None` until there is something to say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HpaConditions {
     /// `AbleToScale`: whether the count can be read and written, and what holds it.
     pub able_to_scale: Option<HpaCondition>,

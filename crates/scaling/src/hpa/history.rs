@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use settings::hpa::Behavior;
 use vocabulary::{PodCount, Timestamp};
 
@@ -19,7 +20,7 @@ pub(super) const RECOMMENDATIONS_MAX: usize = 7200;
 pub(super) const EVENTS_MAX: usize = 3600;
 
 /// A count that the metrics asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recommendation {
     /// How many pods were recommended.
     pub count: PodCount,
@@ -28,7 +29,7 @@ pub struct Recommendation {
 }
 
 /// A change of the replica count, ordered or carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountChange {
     /// The count before the change.
     pub from: PodCount,
@@ -37,7 +38,7 @@ pub struct CountChange {
 }
 
 /// A change that was carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScaleEvent {
     /// By how many pods; never zero.
     pub change: u32,
@@ -46,7 +47,7 @@ pub struct ScaleEvent {
 }
 
 /// Everything that is remembered between evaluations for windows and policies.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HpaHistory {
     pub(super) recommendations: Vec<Recommendation>,
     pub(super) events: ScaleEvents,
@@ -55,7 +56,7 @@ pub struct HpaHistory {
 }
 
 /// Changes in both directions, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScaleEvents {
     pub(super) ups: Vec<ScaleEvent>,
     pub(super) downs: Vec<ScaleEvent>,

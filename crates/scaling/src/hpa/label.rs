@@ -3,11 +3,13 @@
 use std::fmt;
 use std::str;
 
+use serde::{Deserialize, Serialize};
+
 /// The bytes that fit. Of longer names the beginning is shown; the whole name stands in the spec.
 const BYTES_MAX: usize = 31;
 
 /// The name of a metric, cut where it is very long.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MetricLabel {
     bytes: [u8; BYTES_MAX],
     length: u8,

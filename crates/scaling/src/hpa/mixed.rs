@@ -12,6 +12,7 @@
 //!   at every change:            an event, and for a rise a recommendation (5)
 //! ```
 
+use serde::{Deserialize, Serialize};
 use settings::ScalingSpec;
 use settings::hpa::{HpaSpec, MetricSpec, RulesOrigin};
 use vocabulary::{ExcessBurstCapacity, MilliValue, PodCount, Routing, Timestamp};
@@ -30,7 +31,7 @@ use crate::decider::{Decider, Observation, Verdict};
 use crate::decision::{Inputs, Mode, Reason, Stage};
 
 /// One workload of this class: a decider for each own metric, and everything else that is remembered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MixedDecider {
     own: Vec<OwnMetric>,
     state: HpaState,
@@ -39,7 +40,7 @@ pub struct MixedDecider {
 }
 
 /// One of our own metrics.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct OwnMetric {
     /// Its place in the spec.
     index: usize,

@@ -1,5 +1,6 @@
 //! What one pass of the algorithm looks at: the scale of the target, its pods, and the values of the metrics.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::PodCount;
 
 use super::pods::HpaPods;
@@ -28,7 +29,7 @@ pub struct Scale {
 }
 
 /// Whether the pods that a target selects are known to be its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Selection {
     /// The selector matches pods of this target alone.
     #[default]

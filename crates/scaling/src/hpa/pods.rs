@@ -1,12 +1,13 @@
 //! The pods of a target, and which of them count for a metric.
 
+use serde::{Deserialize, Serialize};
 use settings::hpa::{HpaSettings, PodRequests, ResourceName};
 use vocabulary::{PodId, Timestamp};
 
 use super::samples::PodSample;
 
 /// The pods that the target's selector matches, each once, in the order of their ids.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HpaPods(Vec<HpaPod>);
 
 impl HpaPods {
@@ -35,7 +36,7 @@ impl HpaPods {
 }
 
 /// One pod, as the platform describes it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HpaPod {
     /// The id by which samples are matched to the pod.
     pub pod: PodId,
@@ -52,7 +53,7 @@ pub struct HpaPod {
 }
 
 /// The phases of a Kubernetes pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HpaPodPhase {
     /// Not all containers run yet.
     Pending,
@@ -67,7 +68,7 @@ pub enum HpaPodPhase {
 }
 
 /// The condition `Ready` of a pod, with the time of its last change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadyCondition {
     /// The value of the condition.
     pub status: ReadyStatus,
@@ -76,7 +77,7 @@ pub struct ReadyCondition {
 }
 
 /// The three values of a condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReadyStatus {
     /// The pod is ready for requests.
     True,

@@ -1,9 +1,10 @@
 //! The count that one metric asks for, and the rule that led to it.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{MilliValue, PodCount};
 
 /// A count that one metric asks for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proposal {
     /// The number of pods that the metric asks for.
     pub count: PodCount,
@@ -18,7 +19,7 @@ pub struct Proposal {
 }
 
 /// A measured value, in the form of its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CurrentValue {
     /// A share of what is requested, and what that is on average.
     Utilization {
@@ -34,7 +35,7 @@ pub enum CurrentValue {
 }
 
 /// Pods by group. For a total, only those that are multiplied by are told apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodsLookedAt {
     /// Pods whose samples counted, or by which a total was multiplied.
     pub ready: PodCount,
@@ -47,7 +48,7 @@ pub struct PodsLookedAt {
 }
 
 /// How a metric came to its count.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ProposalRule {
     /// The ratio is close enough to 1: nothing changes.
     WithinTolerance,
@@ -85,7 +86,7 @@ impl ProposalRule {
 }
 
 /// Why a metric asks for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoProposal {
     /// The target has no pods.
     NoPods,

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{MilliValue, PodCount, PodId, Timestamp};
 
 use super::conditions::ConditionReason;
 use super::proposal::NoProposal;
 
 /// The values of one metric. There is one of these for each entry of the spec, in the same order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MetricSamples {
     /// A value of each pod, for metrics that are measured in pods.
     PerPod(PodSamples),
@@ -29,7 +30,7 @@ pub enum MetricSamples {
 }
 
 /// Why a metric has no value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricFailure {
     /// Under which condition it is reported.
     pub reason: ConditionReason,
@@ -38,7 +39,7 @@ pub struct MetricFailure {
 }
 
 /// One value of each pod that has one, in the order of the pods' ids.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PodSamples(Vec<PodSample>);
 
 impl PodSamples {
@@ -66,7 +67,7 @@ impl PodSamples {
 }
 
 /// The value of a metric for one pod or one of its containers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodSample {
     /// The pod that was measured; the target may not have it any more.
     pub pod: PodId,

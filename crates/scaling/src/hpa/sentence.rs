@@ -4,6 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use settings::hpa::{PolicyAmount, SelectPolicy};
 use vocabulary::{PodCount, format_duration};
 
@@ -11,7 +12,7 @@ use super::label::MetricLabel;
 use super::proposal::{CurrentValue, NoProposal, PodsLookedAt, ProposalRule};
 
 /// One step of an evaluation in words.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum HpaSentence {
     /// The value of a metric beside its target, both in the measure's unit: percent, or thousandths.
     Measured { label: MetricLabel, measure: Measure },
@@ -34,7 +35,7 @@ pub(crate) enum HpaSentence {
 }
 
 /// A value beside its target.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measure {
     pub(crate) value: f64,
     pub(crate) target: f64,
@@ -42,7 +43,7 @@ pub(crate) struct Measure {
 }
 
 /// The form of a value and of its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ValueUnit {
     Percent,
     Average,
@@ -50,7 +51,7 @@ pub(crate) enum ValueUnit {
 }
 
 /// How a metric came to its count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum CountOrigin {
     Ratio,
     WithinTolerance,
@@ -59,7 +60,7 @@ pub(crate) enum CountOrigin {
 }
 
 /// Why a pass came to its count without a metric.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum UnmeasuredText {
     Paused,
     AboveMaximum { max: PodCount },
@@ -70,7 +71,7 @@ pub(crate) enum UnmeasuredText {
 }
 
 /// Sentences of windows, policies and bounds, which change a recommendation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum LimitText {
     Peak { count: PodCount, window: Duration },
     Envelope { lowest: PodCount, highest: PodCount },
@@ -84,7 +85,7 @@ pub(crate) enum LimitText {
 }
 
 /// Sentences of the mixed rule.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum MixedText {
     /// Own measurements ask for more pods.
     OwnNeed { count: PodCount },

@@ -1,5 +1,6 @@
 //! The state of one autoscaler between passes, and the status that it shows.
 
+use serde::{Deserialize, Serialize};
 use settings::hpa::HpaSpec;
 use vocabulary::{PodCount, Timestamp};
 
@@ -10,7 +11,7 @@ use super::steps::Steps;
 use crate::decision::Reason;
 
 /// One autoscaler of this class: its history and its status.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HpaState {
     pub(super) history: HpaHistory,
     pub(super) conditions: HpaConditions,
@@ -23,7 +24,7 @@ pub struct HpaState {
 }
 
 /// The result of the last pass for one metric.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MetricStatus {
     /// The metric asks for this count.
     Proposed(Proposal),
@@ -39,7 +40,7 @@ pub enum MetricStatus {
 }
 
 /// A warning of a pass, as Kubernetes' events of type Warning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum HpaWarning {
     /// `InvalidSelector`, `AmbiguousSelector`, or the failure of a metric.
     Condition(ConditionReason),
@@ -159,7 +160,7 @@ impl HpaState {
 }
 
 /// What a noted change overwrites; see [`HpaState::revert_rescale`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RescaleMemory {
     pub(super) at: Timestamp,
     desired: Option<PodCount>,

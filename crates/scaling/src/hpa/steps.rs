@@ -4,6 +4,7 @@
 //! metric's ratio, each policy's bound and the window's envelope belong to the answer, whichever of them held
 //! in the end.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::PodCount;
 
 use super::sentence::HpaSentence;
@@ -11,7 +12,7 @@ use crate::decision::{Reason, Stage};
 
 /// A number on its way through the steps of one evaluation. The list is kept from one evaluation to the next,
 /// so that it need not grow again.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Steps {
     list: Vec<Reason>,
     number: Option<PodCount>,

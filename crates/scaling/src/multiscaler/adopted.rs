@@ -8,15 +8,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use settings::ScalingSpec;
 use vocabulary::{AdoptedConnections, PeerList, PodId, Timestamp};
 
 /// The connections of each pod, by its last report.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct AdoptedConnectionBook(BTreeMap<PodId, PodConnections>);
 
 /// The last report of one pod, and the time since which it has been the same.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct PodConnections {
     connections: AdoptedConnections,
     since: Timestamp,

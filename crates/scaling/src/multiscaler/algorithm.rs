@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use settings::ScalingSpec;
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
@@ -23,7 +24,7 @@ pub(super) const TICK: Duration = Duration::from_secs(2);
     clippy::large_enum_variant,
     reason = "nearly every revision is of class kpa, and is looked at where it lies"
 )]
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Algorithm {
     /// Requests decide, every two seconds and whenever they surge.
     Kpa(KpaScaler),
@@ -32,7 +33,7 @@ pub(super) enum Algorithm {
 }
 
 /// Class kpa of one revision.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct KpaScaler {
     decider: Decider,
     /// The last evaluation that had data; `None` before the first.

@@ -4,6 +4,7 @@
 //! pod counts for depends on the target, so each has its own windows. Where none of its metrics is ours one
 //! collector is kept all the same: it counts the waiting requests.
 
+use serde::{Deserialize, Serialize};
 use settings::ScalingSpec;
 use smallvec::SmallVec;
 use vocabulary::{BootId, PodId, PresentCount, Reporter, Sample, Timestamp};
@@ -11,7 +12,7 @@ use vocabulary::{BootId, PodId, PresentCount, Reporter, Sample, Timestamp};
 use crate::collector::{Averages, Collector};
 
 /// The windows of one revision; at least one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Collectors(SmallVec<[Collector; 1]>);
 
 impl Collectors {

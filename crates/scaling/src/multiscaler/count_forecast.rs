@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use settings::ScalingSpec;
 use vocabulary::{PodCount, Timestamp};
 
@@ -16,7 +17,7 @@ use crate::history::WallClock;
 const LOOKS_APART: Duration = Duration::from_millis(1);
 
 /// What raises the count of one revision beside its class.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct CountForecast {
     /// The count that the class asked for last by itself.
     pub(super) reactive: PodCount,

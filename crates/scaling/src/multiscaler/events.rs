@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forecasting::ZoneOffsets;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use settings::ScalingSpec;
 use settings::hpa::HpaScaling;
 use vocabulary::{
@@ -17,7 +17,7 @@ use crate::history::{DemandDays, RevisionHistory};
 use crate::hpa::{HpaWarning, MetricAnswers};
 
 /// The origin of a revision that appears.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RevisionOrigin {
     /// The revision was just made, and has never been ready: it starts with its initial scale, and needs no
     /// more until that is reached.
@@ -196,7 +196,7 @@ pub enum ScaleEnding {
 }
 
 /// One pod. The caller derives its readiness from the platform and the pod's link: here it is a fact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodFact {
     /// The id by which reports are matched to the pod.
     pub pod: PodId,
@@ -211,7 +211,7 @@ pub struct PodFact {
 }
 
 /// The phases of spec kpa §7.7.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PodPhase {
     /// Not all containers of the pod run yet.

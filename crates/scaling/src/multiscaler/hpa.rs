@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use settings::ScalingSpec;
 use settings::hpa::{HpaScaling, MetricSpec, ResourceName, UsageSource};
 use vocabulary::{MilliValue, PodCount, PodId, ResourceUsage, Timestamp};
@@ -33,7 +34,7 @@ use crate::hpa::{
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Class hpa of one revision.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct HpaScaler {
     settings: Arc<HpaScaling>,
     deciders: MixedDecider,
@@ -55,7 +56,7 @@ pub(super) struct HpaScaler {
 }
 
 /// A change of the count that was ordered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct LastOrder {
     change: CountChange,
     /// The state before the change, which is restored if the order fails.
@@ -64,7 +65,7 @@ struct LastOrder {
 }
 
 /// Between two syncs, or in one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Sync {
     /// The next one begins then.
     At(Timestamp),

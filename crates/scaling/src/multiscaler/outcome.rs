@@ -1,15 +1,20 @@
 //! The outcome of a decision, by which it counts as new, and the cause of a count above zero.
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use settings::ScalingSpec;
 use vocabulary::{PodCount, Routing, Timestamp};
 
 use crate::decider::Verdict;
 use crate::decision::{Mode, Sentence, StandingText};
-use crate::scale_to_zero::{KeptBy, Plan};
+use crate::scale_to_zero::{KeptBy, Plan, RevisionActivity};
+
+/// A word of [`RevisionActivity::NAMES`]. It has a name because serde would borrow a plain `&str`.
+type ActivityWord = &'static str;
 
 /// The outcome of a decision. Two decisions with the same outcome differ in numbers only, and the second is
 /// not published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DecisionOutcome {
     pub(super) has_data: bool,
     pub(super) desired: Option<PodCount>,
@@ -17,12 +22,13 @@ pub(super) struct DecisionOutcome {
     pub(super) panicking: bool,
     pub(super) routing: Option<Routing>,
     pub(super) activators: Option<PodCount>,
-    pub(super) activity: &'static str,
+    #[serde(deserialize_with = "activity_word")]
+    pub(super) activity: ActivityWord,
     pub(super) why: NonzeroCause,
 }
 
 /// Why the count is not zero, without the numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum NonzeroCause {
     /// The count is zero: there is nothing to explain.
     Zero,
@@ -36,6 +42,13 @@ pub(super) enum NonzeroCause {
     Kept(KeptBy),
     /// There was no valid decision yet.
     Undecided,
+}
+
+/// Reads the word of an activity in an exact keyframe.
+fn activity_word<'de, Source: Deserializer<'de>>(from: Source) -> Result<ActivityWord, Source::Error> {
+    let word = String::deserialize(from)?;
+    let known = RevisionActivity::NAMES.into_iter().find(|name| *name == word);
+    known.ok_or_else(|| Source::Error::custom(format_args!("{word:?} is no activity")))
 }
 
 /// Why the count is not zero: the rule, and one sentence with its numbers. `load` says why the load needs

@@ -4,6 +4,7 @@
 //! another one: for a pod of an older template during a rollout, else for one that failed or was taken away.
 //! The pods with which a revision is found, or is made, are none of these.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::PodCount;
 
 use super::beginning::RevisionBeginning;
@@ -11,7 +12,7 @@ use super::{PodFact, PodPhase};
 use crate::history::ReplacementCause;
 
 /// The starts that were ordered, and for which no pod has appeared yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct PodStarts {
     ordered: PodCount,
     /// A rollout goes on from the first outdated pod until a pod is ready and none is outdated: there may be

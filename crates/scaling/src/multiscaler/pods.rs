@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, PodId};
 
 use super::pod_starts::stays;
 use super::{PodFact, PodPhase};
 
 /// The pods of one revision.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct RevisionPods {
     pods: BTreeMap<PodId, PodFact>,
     /// Those of `pods` that are ready: asked for at every look, while it changes rarely.

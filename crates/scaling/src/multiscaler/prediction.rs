@@ -8,6 +8,7 @@ use forecasting::{
     Forecaster, KeepWarm, LookAhead, OutlookHour, PastDemand, PodCapacity, PredictedFloor, PredictionRecord,
     Scorecard, WarmAnswer, WarmTerms, ZoneOffsets,
 };
+use serde::{Deserialize, Serialize};
 use settings::{DemandMetric, PodDemand, PredictionSettings, ScalingSpec};
 use vocabulary::{PodCount, ScaleUpForward, Timestamp};
 
@@ -22,7 +23,7 @@ const CLOSED_AFTER: u64 = 4;
 const MINUTE_SECONDS: f64 = 60.0;
 
 /// The forecast of one revision.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RevisionPrediction {
     /// How long the minutes are that are spoken of here.
     pace: ForecastPace,

@@ -7,7 +7,7 @@ use vocabulary::{RevisionId, SharedMap, Timestamp};
 use super::scaled_revision::DecisionNews;
 
 /// What decisions have changed for readers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct NewsForReaders {
     /// Revisions about which a decision went by other numbers than the one before, or whose history goes on.
     changed: BTreeSet<RevisionId>,

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{ExcessBurstCapacity, PodCount, Routing, Timestamp};
 
 /// The route that should hold, were there no dwell (spec kpa §7.6): direct to the pods, while some are wanted
@@ -21,7 +22,7 @@ pub(super) fn without_dwell(want: Option<PodCount>, room: ExcessBurstCapacity) -
 }
 
 /// The route of one revision.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Route {
     /// The route that was last ordered or observed, if any.
     current: Option<Routing>,

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use settings::ScalingSpec;
 use vocabulary::{PodCount, PodId, Reporter, RevisionId, Routing, Timestamp};
 
@@ -41,9 +42,10 @@ mod settling;
 type Commands = VecDeque<Command>;
 
 /// Everything known of one revision.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ScaledRevision {
     id: RevisionId,
+    #[serde(with = "settings::whole_form")]
     spec: Arc<ScalingSpec>,
     collectors: Collectors,
     algorithm: Algorithm,
@@ -65,12 +67,16 @@ pub(super) struct ScaledRevision {
     surge_threshold: Option<u32>,
     /// `None` where neither prediction nor a schedule is asked for.
     forecast: Option<Box<CountForecast>>,
+    /// Those of the multiscaler, which puts them here.
+    #[serde(skip)]
     zones: Arc<ZoneBook>,
     adopted: AdoptedConnectionBook,
     /// Whether connections from before an adoption hold the count.
     is_held_by_connections: bool,
     /// `None` while what is decided is done.
     shadow: Option<ShadowStatus>,
+    /// For readers alone, and so in no keyframe.
+    #[serde(skip)]
     journal: DecisionJournal,
     /// What the last decisions have changed for readers, until that is taken.
     news: DecisionNews,
@@ -87,7 +93,7 @@ pub(super) struct ScaledRevision {
 }
 
 /// Which seconds the history is told of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum HistoryFeed {
     /// The history is told of each second that ends.
     #[default]
@@ -97,7 +103,7 @@ enum HistoryFeed {
 }
 
 /// How far a revision is another one to readers than when that was last asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum DecisionNews {
     /// No decision was made since.
     Nothing,

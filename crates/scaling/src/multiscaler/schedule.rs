@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{RevisionId, Timestamp};
 
 /// Entries without a meaning that are tolerated beside as many as have one. They also go by themselves when
@@ -16,7 +17,7 @@ use vocabulary::{RevisionId, Timestamp};
 const STALE_MAX: usize = 64;
 
 /// The deadlines of all revisions.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Schedule {
     deadlines: BTreeMap<RevisionId, Timestamp>,
     /// Every deadline, and some that no longer are. The first is always one.

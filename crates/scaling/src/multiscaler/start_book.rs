@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use forecasting::{ForecastPace, LookAhead, StartTimes};
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodId, ScaleUpForward, Timestamp};
 
 use crate::hpa::CountChange;
@@ -16,7 +17,7 @@ use crate::hpa::CountChange;
 const ORDERS_KEPT: usize = 50;
 
 /// The orders of pods that are not ready yet, and the times that former starts took.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct StartBook {
     /// When each pod was asked for, the oldest first.
     asked: VecDeque<Timestamp>,

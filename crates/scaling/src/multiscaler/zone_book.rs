@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use forecasting::ZoneOffsets;
+use serde::{Deserialize, Serialize};
 use vocabulary::TimeZoneName;
 
 /// The zone of the minutes themselves, which is always known.
 static UTC: ZoneOffsets = ZoneOffsets::fixed(0);
 
 /// How far each zone is ahead of UTC, and when that changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ZoneBook(BTreeMap<TimeZoneName, ZoneOffsets>);
 
 impl ZoneBook {

@@ -16,13 +16,19 @@ impl Multiscaler {
         zones.filter(|zone| !zone.is_utc()).cloned().collect()
     }
 
+    /// Gives every revision the zones that are known, as after an exact keyframe was read, in which they
+    /// stand once.
+    pub fn share_zones(&mut self) {
+        for revision in self.revisions.values_mut() {
+            revision.set_zones(Arc::clone(&self.zones));
+        }
+    }
+
     pub(super) fn zone_read(&mut self, zone: TimeZoneName, offsets: ZoneOffsets) {
         if self.zones.offsets(&zone) == Some(&offsets) {
             return;
         }
         Arc::make_mut(&mut self.zones).note(zone, offsets);
-        for revision in self.revisions.values_mut() {
-            revision.set_zones(Arc::clone(&self.zones));
-        }
+        self.share_zones();
     }
 }

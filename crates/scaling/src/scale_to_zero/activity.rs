@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, Timestamp};
 
 /// Where a revision stands, and since when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RevisionActivity {
     /// It has the ready pods that it needs.
     Active {
@@ -27,7 +28,7 @@ pub(crate) enum RevisionActivity {
 }
 
 /// How a revision came to need no pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum InactiveBecause {
     /// No load needed a pod any more.
     NoTraffic,
@@ -37,6 +38,9 @@ pub(crate) enum InactiveBecause {
 }
 
 impl RevisionActivity {
+    /// The words of all activities, as [`RevisionActivity::name`] gives them.
+    pub(crate) const NAMES: [&str; 3] = ["active", "activating", "inactive"];
+
     /// Whether it waits for ready pods.
     pub(crate) fn is_activating(self) -> bool {
         matches!(self, Self::Activating { .. })

@@ -6,13 +6,14 @@ use super::Second;
 use super::average::View;
 use super::ring::{Ring, SecondSums};
 use super::span::{Edges, LAG, Window};
+use serde::{Deserialize, Serialize};
 use settings::Metric;
 
 /// The latest seconds of both metrics, and the stable and the panic window over them.
 ///
 /// All of them are written at the same time, so they share their seconds: a report is one write to few cache
 /// lines, which is most of what it costs when there are thousands of revisions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WindowHistory {
     ring: Ring,
     stable: Window,

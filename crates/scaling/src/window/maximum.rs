@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{PodCount, Timestamp};
 
 /// Width of a cell. Knative's decision tick, whose cells decide to the second when a peak is forgotten; kept
@@ -13,7 +14,7 @@ const CELL_SECONDS: u64 = 2;
 ///
 /// Only entries that can still become the maximum are kept: from front to back they get younger and strictly
 /// smaller.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RecentMaximum {
     /// After how many cells an entry is forgotten; at least 1.
     cells: u64,

@@ -3,10 +3,11 @@
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 
 use super::Second;
+use serde::{Deserialize, Serialize};
 use settings::Metric;
 
 /// The sums of one second, one for each metric.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SecondSums {
     pub(crate) concurrency: f64,
     pub(crate) rate: f64,
@@ -66,7 +67,7 @@ impl SubAssign for SecondSums {
 }
 
 /// The newest seconds, as many as there are slots; the second `s` lives at `s` modulo their number.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Ring {
     slots: Box<[SecondSums]>,
 }

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
 use super::Second;
 use super::ring::{Ring, SecondSums};
 use super::weight::coefficient;
@@ -12,7 +14,7 @@ use super::weight::coefficient;
 pub(super) const LAG: Second = 4;
 
 /// The newest `span` seconds of a ring.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Window {
     /// Seconds covered; at least 1.
     pub(super) span: Second,
@@ -25,7 +27,7 @@ pub(super) struct Window {
 }
 
 /// The seconds between which a window knows something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Edges {
     /// The earliest write since the window was last empty for a whole span; never moves forward otherwise.
     pub(super) first: Second,

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// How fast and how hesitantly the count may move.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Behavior {
     /// The rules of changes towards more pods.
     pub scale_up: ScalingRules,
@@ -13,7 +15,7 @@ pub struct Behavior {
 }
 
 /// The rules of one direction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingRules {
     /// For how long past recommendations count; 0 … 1 h. `None` for the cluster's, which only exists for
     /// scaling down.
@@ -29,7 +31,7 @@ pub struct ScalingRules {
 }
 
 /// Whether the document itself wrote the rules of a direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RulesOrigin {
     /// The document wrote the rules; fields that it left out have the defaults.
     Document,
@@ -38,7 +40,7 @@ pub enum RulesOrigin {
 }
 
 /// The field `selectPolicy`: which of several policies limits a change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SelectPolicy {
     /// The policy that allows the largest change.
     #[default]
@@ -50,7 +52,7 @@ pub enum SelectPolicy {
 }
 
 /// How much may change within a period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScalingPolicy {
     /// Pods, or a share of the present count.
     pub amount: PolicyAmount,
@@ -59,7 +61,7 @@ pub struct ScalingPolicy {
 }
 
 /// The unit and amount of a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PolicyAmount {
     /// A number of pods; at least 1.
     Pods(u32),

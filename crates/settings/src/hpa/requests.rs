@@ -1,11 +1,12 @@
 //! The amounts of resources that a pod requests, to which targets in percent refer.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::MilliValue;
 
 use super::spec::ResourceName;
 
 /// The amounts of resources that a pod requests.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PodRequests {
     /// The requests of the pod as a whole. Where there are any, they alone count unless a container is named.
     pub pod_level: Option<ResourceRequests>,
@@ -14,7 +15,7 @@ pub struct PodRequests {
 }
 
 /// The resources that one container requests.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContainerRequests {
     /// The name of the container, unique in its pod.
     pub name: Box<str>,
@@ -24,7 +25,7 @@ pub struct ContainerRequests {
 
 /// Amounts of resources. The usual two have a place of their own, because they are looked up for every pod at
 /// every evaluation.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResourceRequests {
     /// The amount of `cpu`, in thousandths of a core; `None` if none is requested.
     pub cpu: Option<MilliValue>,

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::requests::PodRequests;
 use super::spec::{HpaSpec, MetricSpec};
 
 /// The input of class hpa for one revision.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HpaScaling {
     /// The document and the cluster's settings.
     pub spec: HpaSpec,
@@ -32,7 +34,7 @@ impl HpaScaling {
 }
 
 /// The source of the numbers of CPU and memory that pods use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UsageSource {
     /// Each pod reports its use once a second.
     #[default]

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Conditions that must all hold; none selects everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelSelector {
     /// Sorted by label, so that equal selectors are written alike.
     requirements: Vec<LabelRequirement>,
 }
 
 /// One condition on one label.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LabelRequirement {
     /// The name of the label that is looked at.
     pub label: Box<str>,
@@ -20,7 +22,7 @@ pub struct LabelRequirement {
 }
 
 /// A condition on the value of a label.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LabelCondition {
     /// The label has exactly this value.
     Equals(Box<str>),

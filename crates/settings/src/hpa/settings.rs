@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// The settings of kube-controller-manager that an evaluation depends on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HpaSettings {
     /// How far a ratio may be off in either direction (`--horizontal-pod-autoscaler-tolerance`); at least 0.
     pub tolerance: f64,

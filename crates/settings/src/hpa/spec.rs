@@ -4,6 +4,7 @@
 //! The words are those of `autoscaling/v2`. What the API server would refuse cannot be said in these types,
 //! or is refused where they are read ([`super::reading`]); evaluating never meets it.
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{MilliValue, PodCount};
 
 use super::behavior::Behavior;
@@ -12,7 +13,7 @@ use super::settings::HpaSettings;
 use crate::Metric;
 
 /// One autoscaler's document, together with the cluster's settings that it is evaluated under.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HpaSpec {
     /// `minReplicas`; zero only with a metric that can wake the target again.
     pub min: PodCount,
@@ -41,7 +42,7 @@ impl HpaSpec {
 }
 
 /// One entry of `metrics` in a document.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MetricSpec {
     /// `Resource`, or `ContainerResource` when a container is named: what the pods use of a resource.
     Resource {
@@ -146,7 +147,7 @@ pub(crate) fn own_metric_name(metric: Metric) -> &'static str {
 }
 
 /// A name and, where series differ by labels, which of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricIdentifier {
     /// Not empty, and usable as one segment of a path.
     pub name: Box<str>,
@@ -155,7 +156,7 @@ pub struct MetricIdentifier {
 }
 
 /// The object that an `Object` metric describes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectReference {
     /// `apiVersion`; empty for the core group's objects that were written without one.
     pub api_version: Box<str>,
@@ -166,7 +167,7 @@ pub struct ObjectReference {
 }
 
 /// A resource whose use by pods is measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResourceName {
     /// Cores. Only for this one readiness and start-up matter.
     Cpu,
@@ -197,7 +198,7 @@ impl ResourceName {
 }
 
 /// The target of a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResourceTarget {
     /// Percent of what the pods request; at least 1.
     Utilization(u32),
@@ -206,7 +207,7 @@ pub enum ResourceTarget {
 }
 
 /// The target of a number that is not measured in the pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TotalTarget {
     /// The number itself; above zero. More pods are taken to lower it in proportion.
     Value(MilliValue),

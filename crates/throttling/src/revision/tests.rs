@@ -16,6 +16,7 @@ fn assignment(counter: u64, pods: &[(&str, u32)]) -> Assignment {
         state: PodState::Ready,
         slots,
         slice: Slice::Undivided,
+        is_plain: false,
     };
     Assignment {
         hosts: vec!["hello".to_owned()],

@@ -30,6 +30,7 @@ fn assignment(version: Version, pods: &[u8]) -> Assignment {
         state: PodState::Ready,
         slots: 1,
         slice: Slice::Undivided,
+        is_plain: false,
     };
     Assignment {
         hosts: vec!["hello".to_owned()],

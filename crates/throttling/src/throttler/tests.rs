@@ -26,6 +26,7 @@ fn listed(name: char, state: PodState, slots: u32) -> PodAssignment {
         state,
         slots,
         slice: Slice::Undivided,
+        is_plain: false,
     }
 }
 

@@ -4,15 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::conditions::condition;
 use super::planned_write::{ControllerStep, PlannedWrite, WriteForm, ensured};
+use super::sidecar::{SidecarSettings, queue_proxy, user_port};
 use crate::knative::keys;
 use crate::knative::objects::{
     KnownObjects, ObjectId, PlayedKind, entries, label, number, owner_reference, text,
 };
-use crate::knative::revision_spec::{is_h2c, request_port, timeout_seconds};
+use crate::knative::revision_spec::{is_h2c, timeout_seconds};
 use crate::knative::subset::hash;
-
-/// The port of an app that names none.
-const USER_PORT: i64 = 8080;
 
 /// The revision of a Service's present generation, and the routing states of all.
 pub(super) fn of_service(known: &KnownObjects, id: &ObjectId, service: &Value) -> Vec<PlannedWrite> {
@@ -179,10 +177,10 @@ fn initial_scale(known: &KnownObjects, system: &str, revision: &Value) -> i64 {
 }
 
 fn deployment_of(known: &KnownObjects, system: &str, revision: &Value) -> Value {
-    let image = known.setting(system, "config-deployment", "queue-sidecar-image").unwrap_or_default();
+    let sidecar = SidecarSettings::read(known, system);
     let labels = labels_of(revision);
     let mut own_labels = labels.clone();
-    own_labels.insert(keys::DEPLOYMENT_HASH.to_owned(), json!(template_hash(revision, image)));
+    own_labels.insert(keys::DEPLOYMENT_HASH.to_owned(), json!(template_hash(revision, sidecar)));
     let mut annotations = entries(revision, "/metadata/annotations");
     annotations.retain(|key, _| !key.starts_with(keys::AUTOSCALING));
     let uid = &labels[keys::REVISION_UID];
@@ -203,7 +201,7 @@ fn deployment_of(known: &KnownObjects, system: &str, revision: &Value) -> Value 
                     "annotations": {"kubectl.kubernetes.io/default-container": container_name(revision)},
                 },
                 "spec": {
-                    "containers": [user_container(revision), queue_proxy(revision, system, image)],
+                    "containers": [user_container(revision), queue_proxy(revision, system, sidecar)],
                     "terminationGracePeriodSeconds": timeout_seconds(revision),
                     "enableServiceLinks": false,
                 },
@@ -212,15 +210,11 @@ fn deployment_of(known: &KnownObjects, system: &str, revision: &Value) -> Value 
     })
 }
 
-/// A short text for the spec and the image that a template is made of: another text rolls the Deployment.
-fn template_hash(revision: &Value, image: &str) -> String {
-    let text = format!("{image} {}", revision.get("spec").unwrap_or(&Value::Null));
+/// A short text for the spec and the settings that a template is made of: another text rolls the Deployment.
+fn template_hash(revision: &Value, sidecar: SidecarSettings<'_>) -> String {
+    let SidecarSettings { image, root_ca } = sidecar;
+    let text = format!("{image} {root_ca} {}", revision.get("spec").unwrap_or(&Value::Null));
     format!("{:016x}", hash(text.as_bytes()))
-}
-
-fn user_port(revision: &Value) -> i64 {
-    let port = number(revision, "/spec/containers/0/ports/0/containerPort");
-    if port > 0 { port } else { USER_PORT }
 }
 
 fn container_name(revision: &Value) -> &str {
@@ -252,89 +246,4 @@ fn user_container(revision: &Value) -> Value {
         fields.remove("readinessProbe");
     }
     container
-}
-
-fn queue_proxy(revision: &Value, system: &str, image: &str) -> Value {
-    let port = request_port(is_h2c(revision));
-    // An app without a probe gets one that asks for a connection; kubelet's defaults time it.
-    let mut own_probe = revision.pointer("/spec/containers/0/readinessProbe").cloned().unwrap_or(json!({}));
-    if let Some(fields) = own_probe.as_object_mut() {
-        fields.retain(|key, _| key.ends_with("Seconds") || key.ends_with("Threshold"));
-        // A zero makes the queue-proxy look often; kubelet takes its own default instead.
-        fields.retain(|_, value| value.as_i64() != Some(0));
-    }
-    own_probe["httpGet"] = json!({
-        "port": port, "httpHeaders": [{"name": "K-Network-Probe", "value": "queue"}],
-    });
-    json!({
-        "name": "queue-proxy",
-        "image": image,
-        "ports": [
-            {"name": "http-autometric", "containerPort": keys::STAT_PORT},
-            {"name": "http-usermetric", "containerPort": keys::REQUEST_METRICS_PORT},
-            {"name": "queue-port", "containerPort": port},
-            {"name": "https-port", "containerPort": keys::TLS_PORT},
-        ],
-        "readinessProbe": own_probe,
-        "env": queue_proxy_environment(revision, system, port),
-        "resources": {"requests": {"cpu": "25m"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true,
-            "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
-        },
-    })
-}
-
-/// The environment in the order of the contract's §6.1.
-fn queue_proxy_environment(revision: &Value, system: &str, port: u16) -> Value {
-    let spec_number = |key: &str| number(revision, &format!("/spec/{key}")).to_string();
-    let probe = queue_probe(revision).to_string();
-    let texts = [
-        ("SERVING_NAMESPACE", text(revision, "/metadata/namespace").to_owned()),
-        ("SERVING_SERVICE", label(revision, keys::SERVICE).to_owned()),
-        ("SERVING_CONFIGURATION", label(revision, keys::CONFIGURATION).to_owned()),
-        ("SERVING_REVISION", text(revision, "/metadata/name").to_owned()),
-        ("QUEUE_SERVING_PORT", port.to_string()),
-        ("QUEUE_SERVING_TLS_PORT", keys::TLS_PORT.to_string()),
-        ("CONTAINER_CONCURRENCY", spec_number("containerConcurrency")),
-        ("REVISION_TIMEOUT_SECONDS", timeout_seconds(revision).to_string()),
-        ("REVISION_RESPONSE_START_TIMEOUT_SECONDS", spec_number("responseStartTimeoutSeconds")),
-        ("REVISION_IDLE_TIMEOUT_SECONDS", spec_number("idleTimeoutSeconds")),
-        ("SERVING_LOGGING_CONFIG", String::new()),
-        ("SERVING_LOGGING_LEVEL", String::new()),
-        ("USER_PORT", user_port(revision).to_string()),
-        ("SYSTEM_NAMESPACE", system.to_owned()),
-        ("SERVING_READINESS_PROBE", probe),
-        ("ENABLE_HTTP2_AUTO_DETECTION", "false".to_owned()),
-        ("ENABLE_HTTP_FULL_DUPLEX", "false".to_owned()),
-        ("ROOT_CA", String::new()),
-        ("ENABLE_MULTI_CONTAINER_PROBES", "false".to_owned()),
-        ("OBSERVABILITY_CONFIG", "{}".to_owned()),
-    ];
-    let fields =
-        [("SERVING_POD", "metadata.name"), ("SERVING_POD_IP", "status.podIP"), ("HOST_IP", "status.hostIP")];
-    let texts = texts.into_iter().map(|(name, value)| json!({"name": name, "value": value}));
-    let fields = fields
-        .into_iter()
-        .map(|(name, path)| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}));
-    texts.chain(fields).collect()
-}
-
-/// The probe that the queue-proxy runs: the app's, at the loopback address.
-fn queue_probe(revision: &Value) -> Value {
-    let mut probe = revision.pointer("/spec/containers/0/readinessProbe").cloned().unwrap_or(json!({}));
-    let port = user_port(revision);
-    let handler = ["httpGet", "tcpSocket", "grpc"].into_iter().find(|key| probe.get(key).is_some());
-    if let Some(handler) = handler {
-        let own = number(&probe, &format!("/{handler}/port"));
-        probe[handler]["port"] = json!(if own > 0 { own } else { port });
-        probe[handler]["host"] = json!("127.0.0.1");
-    } else {
-        // For an app with an exec probe or with none the queue-proxy asks for a connection.
-        probe = json!({"tcpSocket": {"host": "127.0.0.1", "port": port}});
-    }
-    if probe.get("successThreshold").is_none() {
-        probe["successThreshold"] = json!(1);
-    }
-    probe
 }

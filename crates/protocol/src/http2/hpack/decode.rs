@@ -86,7 +86,14 @@ impl HpackDecoder {
                 0x10.. => Literal::Secret,
                 _ => Literal::Plain,
             };
-            if wanted.is_continue() {
+            if wanted.is_continue()
+                && literal == Literal::Plain
+                && let Some(known) = self.repeats.repeated(input.0)
+            {
+                // Cloned for the head alone: each function on its way would move it.
+                input.0 = &input.0[known.written.len()..];
+                wanted = take(known.field.clone(), known.bytes);
+            } else if wanted.is_continue() {
                 let read = match literal {
                     Literal::Plain => self.plain(&mut input),
                     Literal::Indexed | Literal::Secret => self.literal(&mut input, literal),
@@ -123,12 +130,8 @@ impl HpackDecoder {
         Ok(())
     }
 
-    /// A literal that may be kept, and compared with those of later heads.
+    /// A literal that repeats none, and that may be kept and compared with those of later heads.
     fn plain(&mut self, input: &mut HeadBytes<'_>) -> Result<(Field, usize), CompressionError> {
-        if let Some(known) = self.repeats.repeated(input.0) {
-            input.0 = &input.0[known.written.len()..];
-            return Ok((known.field.clone(), known.bytes));
-        }
         let begin = input.0;
         let (field, bytes) = self.literal(input, Literal::Plain)?;
         // What the dynamic table has under a number changes.

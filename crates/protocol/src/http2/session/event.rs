@@ -36,10 +36,6 @@ pub enum RefusedHead {
 
 /// What the owner of the socket has to do after some of the input was looked at.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is moved once, and boxing it would cost every request an allocation"
-)]
 pub enum SessionEvent {
     /// The head of a request has come whole.
     Request(ArrivedRequest),

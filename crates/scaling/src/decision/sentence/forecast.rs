@@ -4,13 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use forecasting::RulePeriod;
+use serde::{Deserialize, Serialize};
 use settings::DemandMetric;
 use vocabulary::PodCount;
 
 use super::numbers::{demand_unit, rough, rounded, two_decimals};
 
 /// Sentences of the stages that raise a count before demand does.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum ForecastText {
     /// Demand rose in past periods from the same minute on.
     Rise {
@@ -51,7 +52,7 @@ pub(crate) enum ForecastText {
 }
 
 /// The greatest demand that is expected within the time that a pod takes to start.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NearDemand {
     pub(crate) demand: f64,
     pub(crate) per_pod: f64,

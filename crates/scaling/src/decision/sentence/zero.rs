@@ -3,13 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::format_duration;
 
 use super::numbers::{is_one, rough};
 
 /// Sentences of the rules around zero. The time to go is part of why a pod stays, but not of a reason, which
 /// would otherwise differ at every look.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum ZeroText {
     Disabled,
     InFlight { requests: f64, age: Option<Duration> },

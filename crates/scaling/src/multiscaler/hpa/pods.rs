@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use settings::hpa::{PodRequests, ResourceName};
 use vocabulary::{PodCount, PodId, ResourceUsage, Timestamp};
 
@@ -17,12 +18,12 @@ use crate::multiscaler::{PodFact, PodPhase};
 const USAGE_IS_NEWS: Duration = Duration::from_secs(15);
 
 /// The pods of one revision.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::multiscaler) struct HpaPodBook {
     pods: BTreeMap<PodId, ObservedPodLife>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ObservedPodLife {
     phase: PodPhase,
     started: Option<Timestamp>,

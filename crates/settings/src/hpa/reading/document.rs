@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use vocabulary::{CheckedValue, Findings, PodCount, Problem};
 
 use super::api_version::HpaApiVersion;
@@ -21,7 +22,6 @@ const DEFAULT_CPU_UTILIZATION: u32 = 80;
 
 /// Enough for what is wrong and where.
 const YAML_ERROR_CHARS_MAX: usize = 200;
-
 const METRICS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
@@ -29,7 +29,7 @@ const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 pub type JsonReader = fn(&str) -> Result<DocumentNode, String>;
 
 /// The content of a document, checked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HpaDocument {
     /// `minReplicas`: the least count; 1 where the document has none.
     pub min: PodCount,

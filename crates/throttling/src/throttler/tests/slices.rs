@@ -24,6 +24,7 @@ fn pod(index: usize, slice: Slice) -> PodAssignment {
         state: PodState::Ready,
         slots: 1,
         slice,
+        is_plain: false,
     }
 }
 

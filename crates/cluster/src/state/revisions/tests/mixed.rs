@@ -112,6 +112,51 @@ fn pods_behind_activators_for_good_are_not_asked_for_their_load() {
     assert_eq!(channel(&place), Some(vocabulary::LinkChannel::Unasked));
 }
 
+/// Contract §6.5, §7.2: a queue-proxy of ebb's that knows the authority takes a link, unless the app has its
+/// port; every other pod is asked for its load.
+#[test]
+fn only_a_pod_whose_queue_proxy_knows_the_authority_takes_a_link() {
+    let mut place = serving();
+    let ca = json!({"name": "ROOT_CA", "value": "-----BEGIN CERTIFICATE-----"});
+    let empty = json!({"name": "ROOT_CA", "value": ""});
+    let own_port = json!({"name": "USER_PORT", "value": "8024"});
+    for (name, environment, channel, port) in [
+        ("b", json!([ca]), vocabulary::LinkChannel::TlsOfPod, 8024),
+        ("c", json!([empty]), vocabulary::LinkChannel::Scraped, 9090),
+        ("d", json!([ca, own_port]), vocabulary::LinkChannel::Scraped, 9090),
+    ] {
+        let mut pod = pod_object(name, "default", &labels(), "10.0.0.2", "True");
+        pod["spec"]["containers"][0]["env"] = environment;
+        place.show(News::Pod(Change::Put(key(name), ShownPod::read(&read(&pod)))));
+        place.settle();
+        let link = place.facts.iter().rev().find_map(|fact| {
+            let PlatformFact::PodsChanged { pods, .. } = fact else { return None };
+            pods.iter().find(|pod| pod.name.as_str() == format!("default/{name}"))?.link
+        });
+        let link = link.expect("its load is asked for");
+        assert_eq!((link.channel, link.socket.port()), (channel, port), "{name}");
+    }
+}
+
+/// Contract §5.4, §6.3: an activator of Knative's shows no key, so its word counts only without any.
+#[test]
+fn hop_keys_are_named_once_no_activator_is_knatives() {
+    let mut place = serving();
+    let keys = |place: &Place| facts_of(place, "hello-00001").expect("it is there").hop_keys.len();
+    assert_eq!(keys(&place), 0);
+    let mut object = pod_object("activator-1", "knative-serving", &json!({}), "10.1.0.1", "True");
+    let ports = json!([{"name": "link", "containerPort": 8024}]);
+    object["spec"]["containers"] = json!([{"name": "activator", "ports": ports}]);
+    let (name, _) = activator("activator-1", "10.1.0.1", false);
+    place.show(News::Activator(Change::Put(name, pod::read(&read(&object)))));
+    place.settle();
+    assert!(keys(&place) > 0);
+    let (second, knatives) = activator("activator-2", "10.1.0.2", false);
+    place.show(News::Activator(Change::Put(second, knatives)));
+    place.settle();
+    assert_eq!(keys(&place), 0);
+}
+
 /// Contract §2.2, §2.3: the status is the memory of the autoscaler, and its times move with its words alone.
 #[test]
 fn must_move_no_time_of_a_condition_at_a_takeover() {

@@ -143,27 +143,28 @@ impl Core {
         Ok(())
     }
 
-    /// Reads all fields. Whatever becomes of the head, also on streams that are closed or refused: the
-    /// compression has a state that all heads of the connection share.
-    fn decode(&mut self, block: &mut Block) -> Result<Head, Fault> {
+    /// Reads all fields into a head that has none. Whatever becomes of the head, also on streams that are
+    /// closed or refused: the compression has a state that all heads of the connection share.
+    fn decode(&mut self, block: &mut Block, head: &mut Head) -> Result<(), Fault> {
         self.step_over_refused(block)?;
         if let Some((problem, unwanted)) = block.refused.take() {
             let is_whole = block.fields.is_empty() && unwanted.is_whole();
-            return if is_whole {
-                Ok(Head::refused(problem))
-            } else {
-                Err(unreadable(CompressionError::Truncated))
-            };
+            if !is_whole {
+                return Err(unreadable(CompressionError::Truncated));
+            }
+            *head = Head::refused(problem);
+            return Ok(());
         }
-        let mut head = Head::default();
         let bounds = HeadBounds { bytes: self.limits.head_bytes, headers: self.limits.headers };
         let read = self.decoder.decode(&block.fields, |field, bytes| head.take(field, bytes, bounds));
-        read.map_err(unreadable).map(|()| head)
+        read.map_err(unreadable)
     }
 
     /// Reads a head that has come whole and hands it to its stream, or opens one for a request.
     fn fields(&mut self, mut block: Block, now: PresentTime<'_>) -> Result<Option<ArrivedRequest>, Fault> {
-        let head = self.decode(&mut block)?;
+        // Filled in its place: it is large.
+        let mut head = Head::default();
+        self.decode(&mut block, &mut head)?;
         let block = &block;
         let id = block.stream;
         let is_request = self.role == Role::Server && id > self.last_stream;

@@ -1,0 +1,76 @@
+//! Records that hold the state of the control loop, replayed by the program that wrote it and by another one.
+
+use orchestration::Orchestrator;
+
+use super::*;
+
+/// The entries with the state of the control loop every ten minutes, as the event loop hands it over.
+fn with_states(entries: Vec<RecordEntry>) -> Vec<RecordEntry> {
+    let mut orchestrator = Orchestrator::new(OrchestratorSettings::default());
+    let mut due = entries.first().expect("something happens").at + KEYFRAME_EVERY;
+    let mut all = Vec::new();
+    for entry in entries {
+        if entry.at >= due {
+            let input = RecordInput::State(Box::new(orchestrator.exact_state()));
+            all.push(RecordEntry { at: entry.at, input, commands: Vec::new() });
+            due = entry.at + KEYFRAME_EVERY;
+        }
+        match &entry.input {
+            RecordInput::Event(event) => orchestrator.handle(ControlEvent::clone(event), entry.at),
+            RecordInput::Advance => orchestrator.advance(entry.at),
+            RecordInput::State(_) => panic!("the simulator hands none over"),
+        }
+        while orchestrator.next_command().is_some() {}
+        all.push(entry);
+    }
+    all
+}
+
+fn replayed_from(folder: &TempDir, skipped: usize, program: &str) -> ReplayReport {
+    let mut reader =
+        RecordReader::open(folder.path(), SettingsChanges::default()).expect("the folder is there");
+    reader.skip_segments(skipped);
+    RecordReplay::new(reader).by_program(program).run().expect("nothing is changed").clone()
+}
+
+#[test]
+fn the_same_program_replays_every_command_from_each_keyframe_on() {
+    let folder = recorded(&with_states(entries(&calls())), 256 << 20);
+    assert_eq!(files(&folder).len(), 3, "a state comes with its keyframe, and makes no segment of its own");
+    for skipped in 1..3 {
+        let report = replayed_from(&folder, skipped, BUILD);
+        assert_eq!((report.differing, report.first_difference), (0, None), "from segment {skipped} on");
+        assert_eq!((report.keyframes, report.states, report.exact_from), (1, 1, report.begins));
+        assert!(report.compared > 50 && report.decisions > 0, "{report:?}");
+    }
+    let report = replayed_from(&folder, 0, BUILD);
+    assert_eq!((report.differing, report.states), (0, 0), "exact from the beginning on: {report:?}");
+    let bytes: Vec<u8> = files(&folder).iter().flat_map(|file| fs::read(file).expect("a file")).collect();
+    assert!(!String::from_utf8_lossy(&bytes).contains("a-key-that"), "a key is in the record");
+}
+
+#[test]
+fn another_program_compares_counts_from_a_keyframe_on() {
+    let folder = recorded(&with_states(entries(&calls())), 256 << 20);
+    let report = replayed_from(&folder, 1, "0.1.0 of another test");
+    assert_eq!((report.keyframes, report.states, report.exact_from), (1, 0, None));
+    assert!(report.likeness.share() > 0.97 && report.unknown_frames == 0, "{report:?}");
+}
+
+#[test]
+fn a_small_record_has_no_state() {
+    let folder = recorded(&with_states(entries(&calls())), 60_000);
+    let report = replayed_from(&folder, 0, BUILD);
+    assert_eq!((report.keyframes, report.states, report.exact_from), (1, 0, None), "{report:?}");
+}
+
+#[test]
+fn an_anonymous_record_has_no_state() {
+    let hidden = |folder: &Path| RecordSettings {
+        names: RecordedNames::Hidden(NameKey::default()),
+        ..settings(folder, 256 << 20)
+    };
+    let folder = recorded_with(&with_states(entries(&calls())), hidden);
+    let report = replayed_from(&folder, 1, BUILD);
+    assert_eq!((report.keyframes, report.states, report.exact_from), (1, 0, None));
+}
