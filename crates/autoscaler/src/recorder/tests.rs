@@ -93,6 +93,8 @@ fn a_thread_that_is_too_slow_costs_measurements_and_no_facts() {
     let mut recorder = Recorder {
         calls: Vec::new(),
         since: Timestamp::ZERO,
+        state_at: None,
+        takes_states: false,
         continuity: RecordContinuity::Whole,
         batches,
         finished,

@@ -73,7 +73,8 @@ impl AppEnd {
                     if self.protocol == AppProtocol::Unsaid =>
                 {
                     protocol = Protocol::Http1;
-                    request = self.over_http1(unsent);
+                    request = unsent;
+                    self.over_http1(&mut request);
                     continue;
                 }
                 SendError { kind: SendErrorKind::ConnectRefused, request: Some(unsent), .. }
@@ -113,15 +114,14 @@ impl AppEnd {
     }
 
     /// Rewrites a request of an HTTP/2 client for an app that speaks HTTP/1.1 alone.
-    fn over_http1(&self, mut request: Box<Request<Body>>) -> Box<Request<Body>> {
+    fn over_http1(&self, request: &mut Request<Body>) {
         if !self.is_without_http2.replace(true) {
             tracing::info!(
                 "the app does not speak HTTP/2; requests of HTTP/2 clients go to the app over HTTP/1.1"
             );
         }
-        translate(&mut request, Protocol::Http1);
-        set_host(&mut request, None, &self.host);
-        request
+        translate(request, Protocol::Http1);
+        set_host(request, None, &self.host);
     }
 }
 
