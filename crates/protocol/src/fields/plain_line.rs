@@ -9,7 +9,7 @@ use crate::byte_table::{allowed_length, alphanumeric_or};
 pub(super) struct PlainLine {
     /// The part that its name plays.
     pub(super) field: FieldName,
-    /// Where its value is.
+    /// Where its value is in the text.
     pub(super) value: Range<usize>,
     pub(super) end: usize,
 }

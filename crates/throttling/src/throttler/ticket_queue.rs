@@ -18,12 +18,12 @@ pub(super) struct TicketQueue {
 }
 
 impl TicketQueue {
-    /// How many requests wait.
+    /// The number of requests that wait.
     pub(super) fn len(&self) -> usize {
         usize::from(self.alone.is_some()) + self.tree.len()
     }
 
-    /// Whether no request waits.
+    /// Whether no request waits at all.
     pub(super) fn is_empty(&self) -> bool {
         self.alone.is_none() && self.tree.is_empty()
     }

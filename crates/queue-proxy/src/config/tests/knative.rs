@@ -38,7 +38,7 @@ fn warnings(changes: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn what_the_controller_writes_is_read_without_a_warning() {
+fn variables_of_the_controller_are_read_without_a_warning() {
     assert!(warnings(&[]).is_empty(), "{:?}", warnings(&[]));
     let config = in_knative(&[]);
     assert_eq!(config.place, QueueProxyPlace::Knative);
