@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use vocabulary::{HopKey, LinkAddress, LinkToken};
+use vocabulary::{HopKey, LinkAddress, LinkToken, WaitingPage};
 
 use crate::state::ControlState;
 
@@ -27,8 +27,8 @@ impl ExactState {
     }
 
     /// The state as facts of a record would have led to it: with other hop keys and tokens, and without what
-    /// no record has and nothing is decided by, such as the address of Prometheus, which may hold a password.
-    /// No secret is left in the result.
+    /// no record has and nothing is decided by, such as the address of Prometheus, which may hold a password,
+    /// the lines that apps printed, and waiting pages. No secret is left in the result.
     #[must_use]
     pub fn into_recorded(
         mut self,
@@ -48,13 +48,19 @@ impl ExactState {
         }
         for record in state.registry.revisions.values_mut() {
             let facts = Arc::make_mut(&mut record.facts);
-            (facts.url, facts.other_autoscaler) = (None, None);
+            (facts.url, facts.other_autoscaler, facts.waiting_page) = (None, None, WaitingPage::Off);
             replace_keys(&mut facts.hop_keys);
             if let Some(settings) = &mut record.settings {
                 replace_keys(&mut Arc::make_mut(settings).hop_keys);
             }
             if let Some(assignment) = &mut record.assignment {
-                replace_keys(&mut Arc::make_mut(assignment).hop_keys);
+                let assignment = Arc::make_mut(assignment);
+                // As in the facts: else the next facts of the record would change it.
+                assignment.waiting_page = WaitingPage::Off;
+                replace_keys(&mut assignment.hop_keys);
+            }
+            if let Some(failure) = &mut record.last_failure {
+                Arc::make_mut(failure).last_lines.clear();
             }
             for pod in record.pods.values_mut() {
                 let facts = Arc::make_mut(&mut pod.facts);

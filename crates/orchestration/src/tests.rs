@@ -3,6 +3,7 @@
 
 mod activator;
 mod adopted;
+mod exact_state;
 mod foreign;
 mod hosts;
 mod laws;
