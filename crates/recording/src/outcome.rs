@@ -6,8 +6,8 @@
 //! were decided, which stand beside the hash.
 //!
 //! The text of a command for programmers (`Debug`) is what is hashed. It names every field, so a field that
-//! is added later is covered; keys and tokens show themselves as dots there. It may change with the build, as
-//! decisions may: hashes are compared within one build.
+//! is added later is covered; keys, tokens and waiting pages, which no record has, show themselves as dots
+//! there. It may change with the build, as decisions may: hashes are compared within one build.
 
 use std::fmt::{self, Write as _};
 

@@ -24,7 +24,7 @@ use simulator::{
     SimulationReport, TimeDistribution, WorldDelays, new_service, simulate_with_calls,
 };
 use tempfile::TempDir;
-use vocabulary::{HopKey, PodCount, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{HopKey, PodCount, ReplicaName, RevisionName, Timestamp, WaitingPage};
 
 use super::*;
 use crate::wire::proto::FrameMessage;
@@ -50,6 +50,7 @@ fn service(name: &str, load: &str, annotations: &[(&str, &str)]) -> ServiceScena
     ServiceScenario {
         facts: RevisionFacts {
             hop_keys: vec![HopKey::new("a-key-that-nobody-reads".to_owned())],
+            waiting_page: WaitingPage::Auto,
             ..new_service(name_of_service, settings, 0, &cluster)
         },
         load: Some(shape(&format!("{name}={load}"))),
