@@ -2,9 +2,9 @@
 //!
 //! From the beginning of a process the replay is exact: every call is made again, at its time, and the hash
 //! of every command is compared. So it is from a state of the control loop on that the same executable wrote.
-//! From a keyframe on, and with settings that are changed, the orchestrator
-//! counts its links and orders otherwise and ticks at other instants: events are translated, and the counts
-//! that are decided are compared over time.
+//! From a keyframe on, and with settings that are changed, the orchestrator counts its links and orders
+//! otherwise and ticks at other instants: events are translated, and the counts that are decided are compared
+//! over time.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -145,7 +145,8 @@ impl RecordReplay {
         Self { until: Some(until), ..self }
     }
 
-    /// Replays the record. An error means that changed settings are refused.
+    /// Replays the record. An error means that changed settings are refused, or that a recorded state is not
+    /// what this executable writes.
     pub fn run(&mut self) -> Result<&ReplayReport, FrameFault> {
         while let Some(part) = self.reader.next()? {
             match part {
@@ -261,7 +262,6 @@ impl RecordReplay {
         self.note_replayed_counts(time);
     }
 
-    /// Makes a recorded call again: of an event, or of what was due.
     /// Goes on with the state that the control loop had here, if another program cannot have written it.
     /// Nothing is gained where the replay is exact, or asks what other settings would have decided.
     fn go_on_exactly(&mut self, state: &[u8]) -> Result<(), FrameFault> {
@@ -278,6 +278,7 @@ impl RecordReplay {
         Ok(())
     }
 
+    /// Makes a recorded call again: of an event, or of what was due.
     fn call(&mut self, event: Option<ControlEvent>, recorded: &CommandOutcome) {
         let (now, time) = (self.now, self.clock.time_of(self.now));
         let Some(run) = &mut self.run else { return };
