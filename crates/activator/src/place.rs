@@ -4,7 +4,9 @@
 //! by others whether it arrives here. A pod whose queue-proxy is Knative's would pass each word of ours on to
 //! the app: it hears Knative's words alone. (Contract of the installation, §5.)
 
-use dataplane::{Body, Fields, Request, Response, effective_host, names, plain_line, strip_internal};
+use dataplane::{
+    Body, Fields, Request, Response, effective_host, is_host, names, plain_line, strip_internal,
+};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
@@ -68,12 +70,13 @@ impl ActivatorPlace {
     }
 
     /// The host that the client meant, where that is not the request's own: an ingress notes it when it
-    /// writes another Host. Only in Knative's place, for elsewhere a client may have made it up.
+    /// writes another Host. Only in Knative's place, for elsewhere a client may have made it up; and only what
+    /// may stand in a Host, for a client may have written it here, too.
     pub(crate) fn noted_host(&self, fields: &Fields) -> Option<HeaderValue> {
         if !self.is_knatives() {
             return None;
         }
-        fields.of_hops()?.get(names::K_ORIGINAL_HOST).filter(|host| !host.is_empty()).cloned()
+        fields.of_hops()?.get(names::K_ORIGINAL_HOST).filter(|host| is_host(host)).cloned()
     }
 
     /// The host that a pod of Knative's is told: what an ingress noted, else the request's own.

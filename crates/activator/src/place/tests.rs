@@ -87,7 +87,10 @@ fn the_host_that_an_ingress_noted_wins_over_the_requests_own() {
     let (own, noted) = (("host", "hello.shop.svc"), ("k-original-host", "www.example.com"));
     assert_eq!(host(&[own]), Some(HeaderValue::from_static("hello.shop.svc")));
     assert_eq!(host(&[own, noted]), Some(HeaderValue::from_static("www.example.com")));
-    assert_eq!(host(&[own, ("k-original-host", "")]), Some(HeaderValue::from_static("hello.shop.svc")));
+    for none in ["", "a, b", "user@www.example.com", "www.example.com/a"] {
+        let found = host(&[own, ("k-original-host", none)]);
+        assert_eq!(found, Some(HeaderValue::from_static("hello.shop.svc")), "{none:?}");
+    }
     assert_eq!(host(&[]), None);
 }
 

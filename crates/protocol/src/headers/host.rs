@@ -6,6 +6,7 @@ use http::{Uri, Version};
 
 use crate::fields::text_length;
 use crate::message::Request;
+use crate::target::may_be_host;
 
 /// The host (with its port, if it names one) that a request is for: from an absolute or HTTP/2 target, else
 /// from `Host`.
@@ -14,6 +15,11 @@ pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
         Some(authority) => Some(authority.as_str()),
         None => request.fields().first(&HOST).and_then(to_text),
     }
+}
+
+/// Whether a value is a host, perhaps with a port, as a `Host` must be that is taken.
+pub fn is_host(value: &HeaderValue) -> bool {
+    !value.is_empty() && may_be_host(value.as_bytes())
 }
 
 /// A value that is text, as [`HeaderValue::to_str`] takes it.

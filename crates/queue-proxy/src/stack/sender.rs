@@ -4,7 +4,7 @@
 //! at it (L12). In Knative's place an ingress and Knative's activators prove nothing either: there ours alone
 //! are removed, and Knative's words count as they do in Knative. (Contract of the installation, §6.3.)
 
-use dataplane::{Body, Connection, Request, has_internal, names, set_forwarded_for, strip_internal};
+use dataplane::{Body, Connection, Request, has_internal, is_host, names, set_forwarded_for, strip_internal};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use vocabulary::PodName;
 
@@ -74,10 +74,33 @@ pub(super) fn end_hop(sender: RequestSender, request: &mut Request<Body>, connec
     }
 }
 
-/// Takes out the host that the client asked for, where a sender that is believed has noted one.
+/// Takes out the host that the client asked for, where a sender that is believed has noted one. Only what may
+/// stand in a Host: in Knative's place a client may have written it.
 pub(super) fn noted_host(sender: RequestSender, request: &mut Request<Body>) -> Option<HeaderValue> {
     if sender == RequestSender::Client {
         return None;
     }
-    request.headers_mut().remove(names::K_ORIGINAL_HOST).filter(|host| !host.is_empty())
+    request.headers_mut().remove(names::K_ORIGINAL_HOST).filter(is_host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_noted_host_counts_if_a_request_may_be_for_it() {
+        for (noted, expected) in [
+            ("www.example.com:8080", Some("www.example.com:8080")),
+            ("", None),
+            ("a, b", None),
+            ("user@www.example.com", None),
+            ("www.example.com/a", None),
+        ] {
+            let mut request = Request::new(Body::empty());
+            request.headers_mut().insert(names::K_ORIGINAL_HOST, HeaderValue::from_static(noted));
+            let found = noted_host(RequestSender::KnativePeer, &mut request);
+            assert_eq!(found, expected.map(HeaderValue::from_static), "{noted:?}");
+            assert!(request.headers().is_empty(), "it ends here: {noted:?}");
+        }
+    }
 }
