@@ -167,8 +167,8 @@ impl PodStack {
         mut request: Box<Request<Body>>,
         connection: &Connection,
     ) -> Result<(Box<Request<Body>>, AdmittedRequest), Box<ProxyResponse>> {
-        let own = (self.place, &self.pod);
-        let Some(sender) = sender::sender_of(&mut request, connection, own, &self.settings) else {
+        let sender = sender::sender_of(&mut request, connection, self.place, &self.pod, &self.settings);
+        let Some(sender) = sender else {
             return Err(Box::new(self.refuse_misdirected(&request, connection)));
         };
         match (self.shadowing, request.fields_mut().of_hops_mut()) {

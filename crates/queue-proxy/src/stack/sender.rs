@@ -19,7 +19,8 @@ use crate::settings::OwnerSettings;
 pub(super) fn sender_of(
     request: &mut Request<Body>,
     connection: &Connection,
-    (place, pod): (QueueProxyPlace, &PodName),
+    place: QueueProxyPlace,
+    pod: &PodName,
     settings: &OwnerSettings,
 ) -> Option<RequestSender> {
     let internal = request.fields_mut().of_hops_mut().filter(|headers| has_internal(headers));
