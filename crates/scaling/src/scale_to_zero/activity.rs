@@ -54,10 +54,11 @@ impl RevisionActivity {
 
     /// The word for people and programs.
     pub(crate) fn name(self) -> &'static str {
+        let [active, activating, inactive] = Self::NAMES;
         match self {
-            Self::Active { .. } => "active",
-            Self::Activating { .. } => "activating",
-            Self::Inactive { .. } => "inactive",
+            Self::Active { .. } => active,
+            Self::Activating { .. } => activating,
+            Self::Inactive { .. } => inactive,
         }
     }
 
