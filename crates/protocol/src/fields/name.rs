@@ -136,6 +136,7 @@ mod tests {
             assert_eq!(FieldName::of(name.as_bytes()), expected, "{name}");
         }
     }
+
     #[test]
     fn a_usual_line_has_the_field_that_its_name_says() {
         for name in ["host", "date", "accept", "user-agent", "content-type", "content-length"] {
