@@ -7,7 +7,7 @@ use tests::cluster::{PATIENCE, kubectl};
 use tests::eventually;
 
 use crate::app::{KnativeApp, KnativeAppPlan, in_knative};
-use crate::installing::{apply, folder};
+use crate::installing::{apply, folder, restoring_ebb_on_failure};
 
 const PER_SECOND: u32 = 20;
 
@@ -64,11 +64,6 @@ fn ebbs_queue_proxies_come_in_and_leave_again_under_load() {
         let plan = KnativeAppPlan::default().scaled("target-burst-capacity", "-1");
         let app = plan.apply(&namespace).await;
         app.is_ready(1).await;
-        // A task, so that Knative's programs are there for the tests after this one, however it ends.
-        let ended = tokio::spawn(in_and_out(app)).await;
-        if let Err(failure) = ended {
-            apply("overlay", &["autoscaler", "activator"]).await;
-            std::panic::resume_unwind(failure.into_panic());
-        }
+        restoring_ebb_on_failure(in_and_out(app)).await;
     });
 }
