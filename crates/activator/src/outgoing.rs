@@ -51,7 +51,7 @@ pub(crate) struct RepeatableRequest {
     departure: BodyDeparture,
     /// Whether the client sent `Expect: 100-continue`.
     is_expecting: bool,
-    /// Whether a pod without a hop key has a queue-proxy of Knative's.
+    /// Whether pods may have queue-proxies of Knative's.
     is_in_knatives_place: bool,
     /// The host that such a pod is told.
     plain_host: Option<HeaderValue>,
@@ -114,7 +114,7 @@ impl RepeatableRequest {
 
     /// The next attempt. `None` if the beginning of the body was not kept.
     pub(crate) fn attempt(&self, way: Way, hop: HopHeaders<'_>) -> Option<PodAttempt> {
-        let is_plain = self.is_in_knatives_place && hop.key.is_none();
+        let is_plain = self.is_in_knatives_place && hop.may_be_plain();
         let is_held = self.body.as_ref().is_some_and(|body| match self.departure {
             BodyDeparture::AtOnce => false,
             // A queue-proxy of Knative's does not ask for it.

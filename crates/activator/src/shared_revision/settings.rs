@@ -19,6 +19,14 @@ pub(crate) struct HopHeaders<'a> {
     pub(crate) pod: Option<&'a HeaderValue>,
 }
 
+impl HopHeaders<'_> {
+    /// Whether, in Knative's place, the pod may have a queue-proxy of Knative's, which would show a key to its
+    /// app: it is told none, or an assignment that came after it was picked does not name it any more.
+    pub(crate) fn may_be_plain(self) -> bool {
+        self.key.is_none() || self.pod.is_none()
+    }
+}
+
 /// The present assignment of a revision.
 #[derive(Clone, Debug)]
 pub(crate) struct AssignedSettings {
@@ -90,4 +98,37 @@ impl AssignedSettings {
 fn name_by_address(pod: &PodAssignment) -> Option<(SocketAddr, HeaderValue)> {
     // The names of Kubernetes and of this machine are text that a header may have.
     Some((pod.address, HeaderValue::from_str(pod.pod.as_str()).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use vocabulary::{HopKey, PodName, RevisionName, Slice, Version};
+
+    use super::*;
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], port))
+    }
+
+    #[test]
+    fn a_pod_that_is_not_named_any_more_may_be_plain() {
+        let pod = |port, is_plain| PodAssignment {
+            pod: PodName::new("default/a"),
+            address: address(port),
+            exits: PodExits::default(),
+            state: PodState::Ready,
+            slots: 0,
+            slice: Slice::Undivided,
+            is_plain,
+        };
+        let revision = RevisionName::parse("shop/revision/hello-00001").expect("three parts");
+        let assignment = Assignment {
+            pods: vec![pod(1, true), pod(2, false)],
+            hop_keys: vec![HopKey::new("key".to_owned())],
+            ..Assignment::of_nothing(revision, Version::default())
+        };
+        let settings = AssignedSettings::of(&assignment);
+        let may_be_plain = [1, 2, 3].map(|port| settings.hop(address(port)).may_be_plain());
+        assert_eq!(may_be_plain, [true, false, true]);
+    }
 }
