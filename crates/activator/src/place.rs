@@ -70,8 +70,8 @@ impl ActivatorPlace {
     }
 
     /// The host that the client meant, where that is not the request's own: an ingress notes it when it
-    /// writes another Host. Only in Knative's place, for elsewhere a client may have made it up; and only what
-    /// may stand in a Host, for a client may have written it here, too.
+    /// writes another Host. Only in Knative's place, for elsewhere a client may have made it up; and only
+    /// what may stand in a Host, for a client may have written it here, too.
     pub(crate) fn noted_host(&self, fields: &Fields) -> Option<HeaderValue> {
         if !self.is_knatives() {
             return None;

@@ -20,8 +20,8 @@ pub(crate) struct HopHeaders<'a> {
 }
 
 impl HopHeaders<'_> {
-    /// Whether, in Knative's place, the pod may have a queue-proxy of Knative's, which would show a key to its
-    /// app: it is told none, or an assignment that came after it was picked does not name it any more.
+    /// Whether, in Knative's place, the pod may have a queue-proxy of Knative's, which would show a key to
+    /// its app: it is told none, or an assignment that came after it was picked does not name it any more.
     pub(crate) fn may_be_plain(self) -> bool {
         self.key.is_none() || self.pod.is_none()
     }
