@@ -94,6 +94,20 @@ fn an_activator_that_ends_is_no_part_of_a_route_that_names_none() {
     assert_eq!(place.outcome(route), Some(&OrderOutcome::Done));
 }
 
+/// In mode Serve clients go by slices that the controller and Kubernetes write: the word that no client is
+/// told of a pod has to wait for them.
+#[test]
+fn a_pod_is_released_once_no_slice_of_the_public_service_names_it() {
+    let mut place = serving();
+    place.controller(&["10.0.0.1", "10.0.0.2"], "False");
+    let pod = vocabulary::PodName::new("default/hello-00001-deployment-a");
+    let proof = orchestration::ReleaseProof::Acknowledged;
+    let release = place.order(Order::ReleasePod { pod, proof });
+    assert_eq!(place.outcome(release), None, "the slices name it still");
+    place.controller(&["10.0.0.2"], "False");
+    assert_eq!(place.outcome(release), Some(&OrderOutcome::Done));
+}
+
 /// Contract §7.2: with `target-burst-capacity` −1 activators hold every request.
 #[test]
 fn pods_behind_activators_for_good_are_not_asked_for_their_load() {
