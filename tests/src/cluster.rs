@@ -19,10 +19,12 @@ mod workload;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
 use k8s_openapi::jiff::Timestamp;
@@ -170,8 +172,12 @@ impl TestNamespace {
     /// Runs something in one more namespace, which goes with it.
     pub async fn beside(&self, prefix: &str, test: impl AsyncFnOnce(Self)) {
         let other = Self::make_by(self.client.clone(), &self.kubeconfig, prefix).await;
-        test(other.clone()).await;
+        // A panic ends the test only once the namespace goes.
+        let ended = AssertUnwindSafe(test(other.clone())).catch_unwind().await;
         other.delete().await;
+        if let Err(failure) = ended {
+            std::panic::resume_unwind(failure);
+        }
     }
 
     /// The API for objects of this namespace.

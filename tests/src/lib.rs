@@ -23,7 +23,7 @@ pub mod traces;
 pub mod wait;
 pub mod world;
 
-pub use client::{Load, Tally};
+pub use client::{BackgroundLoad, Load, Tally};
 pub use ebb::{Ebb, Revision};
 pub use manifest::{ConfigMap, Service};
 pub use wait::{asked_until, eventually};

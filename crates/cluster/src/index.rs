@@ -133,7 +133,7 @@ impl Index {
 
     pub(crate) fn remove_pod(&mut self, name: &PodName) {
         self.forget_pod(name);
-        self.notices.put(Subject::Pod(name.clone()), Vec::new());
+        self.forget_failed_part(name);
     }
 
     fn forget_pod(&mut self, name: &PodName) {
@@ -167,6 +167,10 @@ impl Index {
     pub(crate) fn put_activator(&mut self, pod: &PodObject, now: Timestamp) {
         let name = ReplicaName::new(&pod.name);
         let is_beside_knatives = self.revisions.domain().is_some();
+        if is_beside_knatives {
+            // Elsewhere the watch over all pods tells of activators, too.
+            self.notice_failed_part(&pod.pod_name(), pod);
+        }
         let object = activator::of_pod(pod);
         let object = object.map(|of| if is_beside_knatives { of.beside_knatives(pod) } else { of });
         self.put_activator_object(&name, object, now);

@@ -35,6 +35,8 @@ const FRAMES_WAITING_MAX: usize = 100;
 const DOMAIN: &str = "cluster.local";
 /// How long Knative's activator takes requests after it is told to end; `STAND_IN_DRAIN` overrides it.
 const DRAIN: Duration = Duration::from_secs(45);
+/// Between two looks at what is in flight after that.
+const LOOKS_EVERY: Duration = Duration::from_millis(50);
 
 /// The names that a pod of the activator is given.
 #[derive(Clone, Debug)]
@@ -95,6 +97,10 @@ pub async fn run() -> anyhow::Result<()> {
         term.recv().await;
         state.is_ending.store(true, Ordering::Relaxed);
         tokio::time::sleep(drain).await;
+        // What it holds by then is answered, as by a server of Knative's that is shut down.
+        while state.reporter.is_busy() {
+            tokio::time::sleep(LOOKS_EVERY).await;
+        }
     };
     // All are cancelled when the first ends: the process ends then.
     tokio::select! {

@@ -76,6 +76,9 @@ fn ebbs_activator_keeps_the_ports_of_knatives_service_and_declares_its_link() {
     }
     // By this port's name the autoscaler tells ebb's activators from Knative's.
     assert!(ports.contains(&(Some("link"), 8024)), "{ports:?}");
+    // And by this variable why one of them ended.
+    let mut variables = container.env.iter().flatten();
+    assert!(variables.any(|variable| variable.name == "EBB_PROFILE"), "{:?}", container.env);
     let mounts: Vec<&str> =
         container.volume_mounts.iter().flatten().map(|mount| mount.name.as_str()).collect();
     let volumes: Vec<&str> = pod.volumes.iter().flatten().map(|volume| volume.name.as_str()).collect();

@@ -94,6 +94,8 @@ impl Index {
         let activators = self.addresses_of_activators();
         for service in self.revisions.put_slice(key, slice) {
             self.revisions.review_path(&service, &activators, now);
+            // A pod that leaves waits until no slice names it.
+            self.notices.reroute_all(revision_keys::name_of(&service));
         }
     }
 

@@ -113,6 +113,11 @@ impl Index {
         self.notices.put(Subject::Pod(name.clone()), notice.into_iter().collect());
     }
 
+    /// A pod is gone, and with it what was said of its containers.
+    pub(crate) fn forget_failed_part(&mut self, name: &PodName) {
+        self.notices.put(Subject::Pod(name.clone()), Vec::new());
+    }
+
     pub(super) fn notice_services_of(&mut self, revision: &RevisionName) {
         for key in self.services.keys_of(revision).cloned().collect::<Vec<_>>() {
             self.notice_service(&key);

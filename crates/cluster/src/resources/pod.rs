@@ -274,7 +274,8 @@ fn read_failed_part(pod: &Pod, status: &PodStatus) -> Option<String> {
     let is_all_ours = label.is_some_and(|name| name == "ebb");
     let containers = status.container_statuses.iter().flatten();
     // An app may mean what it likes by its exit codes.
-    let mut ours = containers.filter(|container| is_all_ours || container.name == QUEUE_PROXY);
+    let is_ours = |name: &str| is_all_ours || name == QUEUE_PROXY || is_in_knatives_place(pod, name);
+    let mut ours = containers.filter(|container| is_ours(&container.name));
     ours.find_map(|container| {
         // Until it is started again it is its state, and then its last one.
         let mut ends = [&container.state, &container.last_state]
@@ -289,6 +290,14 @@ fn read_failed_part(pod: &Pod, status: &PodStatus) -> Option<String> {
         let when = end.finished_at.as_ref().map(|at| format!(" at {}", at.0)).unwrap_or_default();
         Some(format!("{} ended{when} with exit code {EXIT_PART_FAILED}: {reason}", container.name))
     })
+}
+
+/// Whether a container runs a program of ebb's in the place of Knative's: the labels of its pod are
+/// Knative's.
+fn is_in_knatives_place(pod: &Pod, container: &str) -> bool {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let named = containers.filter(|of| of.name == container);
+    named.flat_map(|of| of.env.iter().flatten()).any(|variable| variable.name == "EBB_PROFILE")
 }
 
 impl PodObject {

@@ -36,7 +36,10 @@ impl ClusterState {
             }),
             News::Activator(change) => self.take(Kind::Activator, change, |state, key, pod| match pod {
                 Some(pod) => state.index.put_activator(&pod, now),
-                None => state.index.remove_activator(&ReplicaName::new(&key.name), now),
+                None => {
+                    state.index.remove_activator(&ReplicaName::new(&key.name), now);
+                    state.index.forget_failed_part(&PodName::new(&format!("{}/{}", key.namespace, key.name)));
+                }
             }),
             News::Autoscaler(change) => self.take(Kind::Autoscaler, change, |state, key, record| {
                 state.index.put_autoscaler(key, record);

@@ -62,6 +62,12 @@ impl LoadReporter {
         RequestInFlight { key: key.clone(), reporter: Arc::clone(self) }
     }
 
+    /// Whether a request is in flight.
+    pub(super) fn is_busy(&self) -> bool {
+        let loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        loads.values().any(|load| load.meter.is_busy())
+    }
+
     /// Sends a frame of all revisions each second.
     pub(super) async fn report_for_ever(&self) {
         let mut ticks = tokio::time::interval(REPORT_EVERY);

@@ -12,6 +12,8 @@ use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, TestNamespace, in_namespace};
 use tests::knative::PlayedKind;
 use tests::{Load, eventually};
 
+use crate::installing::begin_at_step_one;
+
 /// The name of every Service: each test has a namespace of its own.
 pub(crate) const NAME: &str = "hello";
 
@@ -211,13 +213,14 @@ pub(crate) fn status_and_reason(object: &Value, condition: &str) -> [String; 2] 
 /// The steps of the controller that a test may have asked to wait.
 const CONTROLLER_STEPS: [&str; 5] = ["revisions", "statuses", "services", "endpoints", "serverless-status"];
 
-/// Runs a test in a namespace of its own, with the settings that the installation began with: a test that
-/// failed half way may have left others.
+/// Runs a test in a namespace of its own, at step 1 of the roll-over and with the settings that the
+/// installation began with: a test that failed half way may have left others.
 pub(crate) fn in_knative<Test>(prefix: &str, test: impl FnOnce(TestNamespace) -> Test + Send + 'static)
 where
     Test: Future<Output = ()> + Send + 'static,
 {
     in_namespace(prefix, |namespace| async move {
+        begin_at_step_one(&namespace).await;
         for step in CONTROLLER_STEPS {
             controller_step(&namespace, step, None).await;
         }

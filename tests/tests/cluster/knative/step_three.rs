@@ -4,12 +4,18 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use tests::cluster::{PATIENCE, kubectl};
-use tests::eventually;
+use tests::{BackgroundLoad, Load, eventually};
 
 use crate::app::{KnativeApp, KnativeAppPlan, in_knative};
 use crate::installing::{apply, folder, restoring_ebb_on_failure};
 
 const PER_SECOND: u32 = 20;
+
+/// Two apps: requests of the one go through activators always, those of the other reach its pods.
+struct RolledApps {
+    behind_activators: KnativeApp,
+    direct: KnativeApp,
+}
 
 /// The image of a pod's queue-proxy, and whether the pod is ready.
 fn queue_proxy(pod: &Pod) -> (String, bool) {
@@ -21,49 +27,84 @@ fn queue_proxy(pod: &Pod) -> (String, bool) {
     (image, ready.any(|condition| condition.status == "True"))
 }
 
-/// Waits until every pod that stays is ready, with a queue-proxy of this image.
+/// Waits until every pod is ready, with a queue-proxy of this image: those of the image before have drained
+/// and are gone.
 async fn has_queue_proxies(app: &KnativeApp, image: &str) {
     eventually(&format!("every queue-proxy is {image}"), PATIENCE, || async {
         let pods = app.namespace.api::<Pod>().list(&ListParams::default()).await;
-        let pods = pods.map_err(|error| error.to_string())?.items;
-        let staying = pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
-        let found: Vec<(String, bool)> = staying.map(queue_proxy).collect();
+        let found: Vec<(String, bool)> =
+            pods.map_err(|error| error.to_string())?.items.iter().map(queue_proxy).collect();
         let is_whole = found.iter().all(|(found, is_ready)| found == image && *is_ready);
         if is_whole && !found.is_empty() { Ok(()) } else { Err(format!("{found:?}")) }
     })
     .await;
 }
 
+/// As an ingress sends requests: on a connection for each.
+async fn load(app: &KnativeApp) -> Load {
+    app.load(&KnativeApp::revision(1)).await.path("/?sleep=50").one_connection_each()
+}
+
+impl RolledApps {
+    async fn are_ready(&self) {
+        self.behind_activators.is_ready(1).await;
+        self.direct.is_ready(1).await;
+        self.direct.is_served_by_pods(&KnativeApp::revision(1)).await;
+    }
+
+    async fn have_queue_proxies(&self, image: &str) {
+        has_queue_proxies(&self.behind_activators, image).await;
+        has_queue_proxies(&self.direct, image).await;
+    }
+
+    async fn begin_traffic(&self) -> [BackgroundLoad; 2] {
+        let loads = [load(&self.behind_activators).await, load(&self.direct).await];
+        loads.map(|load| load.in_background(PER_SECOND))
+    }
+}
+
+async fn assert_nothing_missing(traffic: [BackgroundLoad; 2]) {
+    for load in traffic {
+        load.end().await.assert_nothing_missing();
+    }
+}
+
 /// Steps 2 and 4, a life at zero and back there, and step 1 again.
-async fn in_and_out(app: KnativeApp) {
-    let revision = KnativeApp::revision(1);
-    // As an ingress sends requests: on a connection for each.
-    let load = app.load(&revision).await.path("/?sleep=50").one_connection_each();
-    let traffic = load.in_background(PER_SECOND);
+async fn in_and_out(apps: RolledApps) {
+    let (app, revision) = (&apps.behind_activators, KnativeApp::revision(1));
+    let traffic = apps.begin_traffic().await;
     apply("overlay-activator", &["activator"]).await;
     apply("overlay-queue-proxy", &[]).await;
-    has_queue_proxies(&app, "ebb-queue-proxy:test").await;
-    traffic.end().await.assert_nothing_missing();
+    apps.have_queue_proxies("ebb-queue-proxy:test").await;
+    assert_nothing_missing(traffic).await;
     // It ends with an error where anything differs.
     kubectl(&["diff", "-k", &folder("overlay-queue-proxy")]).await;
 
     app.has_count(&revision, |count| count == 0).await;
-    load.one().await.assert_all_answered();
+    load(app).await.one().await.assert_all_answered();
 
-    let traffic = load.in_background(PER_SECOND);
+    let traffic = apps.begin_traffic().await;
     apply("overlay-activator", &[]).await;
-    has_queue_proxies(&app, "knative-queue-proxy:test").await;
+    apps.have_queue_proxies("knative-queue-proxy:test").await;
     apply("overlay", &["activator"]).await;
     app.is_served_by_activators(&revision).await;
-    traffic.end().await.assert_nothing_missing();
+    assert_nothing_missing(traffic).await;
+    kubectl(&["diff", "-k", &folder("overlay")]).await;
 }
 
 #[test]
 fn ebbs_queue_proxies_come_in_and_leave_again_under_load() {
     in_knative("knative-step-three", async |namespace| {
-        let plan = KnativeAppPlan::default().scaled("target-burst-capacity", "-1");
-        let app = plan.apply(&namespace).await;
-        app.is_ready(1).await;
-        restoring_ebb_on_failure(in_and_out(app)).await;
+        let through = KnativeAppPlan::default().scaled("target-burst-capacity", "-1");
+        let behind_activators = through.apply(&namespace).await;
+        namespace
+            .beside("knative-step-three-direct", async |other| {
+                let plan = KnativeAppPlan::default().scaled("target-burst-capacity", "0");
+                let direct = plan.scaled("min-scale", "1").apply(&other).await;
+                let apps = RolledApps { behind_activators, direct };
+                apps.are_ready().await;
+                restoring_ebb_on_failure(in_and_out(apps)).await;
+            })
+            .await;
     });
 }

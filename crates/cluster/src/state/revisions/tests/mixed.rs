@@ -94,6 +94,49 @@ fn an_activator_that_ends_is_no_part_of_a_route_that_names_none() {
     assert_eq!(place.outcome(route), Some(&OrderOutcome::Done));
 }
 
+/// In mode Serve clients go by slices that the controller and Kubernetes write: the word that no client is
+/// told of a pod has to wait for them.
+#[test]
+fn a_pod_is_released_once_no_slice_of_the_public_service_names_it() {
+    let mut place = serving();
+    place.controller(&["10.0.0.1", "10.0.0.2"], "False");
+    let pod = vocabulary::PodName::new("default/hello-00001-deployment-a");
+    let proof = orchestration::ReleaseProof::Acknowledged;
+    let release = place.order(Order::ReleasePod { pod, proof });
+    assert_eq!(place.outcome(release), None, "the slices name it still");
+    place.controller(&["10.0.0.2"], "False");
+    assert_eq!(place.outcome(release), Some(&OrderOutcome::Done));
+}
+
+/// Its pod keeps the labels of Knative's activators, so the program is known by its environment.
+#[test]
+fn an_activator_of_ebbs_that_ended_because_of_a_bug_says_what_failed() {
+    let mut place = serving();
+    let (activator, labels) = ("activator-2", json!({"app": "activator"}));
+    let mut object = pod_object(activator, "knative-serving", &labels, "10.1.0.2", "True");
+    let environment = json!([{"name": "EBB_PROFILE", "value": "knative"}]);
+    object["spec"]["containers"] = json!([{"name": "activator", "env": environment}]);
+    object["status"]["containerStatuses"] = json!([{
+        "name": "activator", "state": {"running": {}}, "ready": true, "restartCount": 1, "image": "", "imageID": "",
+        "lastState": {"terminated": {"exitCode": 70, "message": "error: the link failed (a sum)\n"}},
+    }]);
+    let key = ObjectKey { namespace: "knative-serving".to_owned(), name: activator.to_owned() };
+    let problems = |place: &Place| {
+        let told = place.facts.iter().rev().find_map(|fact| {
+            let PlatformFact::ProblemsChanged { about, problems } = fact else { return None };
+            let orchestration::Subject::Pod(pod) = about else { return None };
+            (pod.as_str() == "knative-serving/activator-2").then(|| problems.join("; "))
+        });
+        told.unwrap_or_default()
+    };
+    place.show(News::Activator(Change::Put(key.clone(), pod::read(&read(&object)))));
+    place.settle();
+    assert!(problems(&place).contains("exit code 70: the link failed"), "{}", problems(&place));
+    place.show(News::Activator(Change::Gone(key)));
+    place.settle();
+    assert_eq!(problems(&place), "");
+}
+
 /// Contract §7.2: with `target-burst-capacity` −1 activators hold every request.
 #[test]
 fn pods_behind_activators_for_good_are_not_asked_for_their_load() {
