@@ -29,6 +29,8 @@ pub(super) struct Route {
     since: Timestamp,
     /// Since when there has been room without a break.
     room_since: Option<Timestamp>,
+    /// Whether the pods have ever been in the path without activators, as far as it is known.
+    was_direct: bool,
 }
 
 impl Route {
@@ -42,11 +44,17 @@ impl Route {
         self.since
     }
 
+    /// Whether the route has ever led past the activators, as far as it is known.
+    pub(super) fn was_direct(&self) -> bool {
+        self.was_direct
+    }
+
     /// Takes over what is in force from an earlier owner of the revision. What we ordered ourselves is known
     /// better.
     pub(super) fn observe(&mut self, routing: Routing, now: Timestamp) {
         if self.current.is_none() {
-            *self = Self { current: Some(routing), since: now, room_since: None };
+            let was_direct = routing == Routing::Direct;
+            *self = Self { current: Some(routing), since: now, room_since: None, was_direct };
         }
     }
 
@@ -69,6 +77,7 @@ impl Route {
         }
         self.current = Some(next);
         self.since = now;
+        self.was_direct |= next == Routing::Direct;
         Some(next)
     }
 

@@ -36,9 +36,11 @@ impl ScaledRevision {
     }
 
     /// How long there must be room before activators leave the path. Zero where requests are not measured:
-    /// pods serve while one is ready.
+    /// pods serve while one is ready. Zero also before a revision without a target burst capacity is served
+    /// directly for the first time: activators are never to stay in its path (D10 of Knative's place).
     pub(super) fn routing_dwell(&self) -> Duration {
-        if self.algorithm.counts_requests() && self.shadow.is_none() {
+        let is_first = self.spec.target_burst_capacity.value() == 0.0 && !self.route.was_direct();
+        if self.algorithm.counts_requests() && self.shadow.is_none() && !is_first {
             self.spec.routing_dwell
         } else {
             Duration::ZERO
