@@ -141,7 +141,7 @@ impl Told {
     /// What is new in the latest answer, the `number`th; `None` if nothing is. While an autoscaler does not
     /// answer, the revisions of which no other one tells stay as they were: that one may decide about them.
     fn take(&mut self, list: RevisionList, number: u64) -> Option<ChangeEvent> {
-        let RevisionList { revisions, problems, unanswered, .. } = list;
+        let RevisionList { snapshot, revisions, problems, unanswered, .. } = list;
         let mut present: BTreeMap<_, _> = revisions.into_iter().map(|one| (one.name.clone(), one)).collect();
         if !unanswered.is_empty() {
             for (name, one) in &self.revisions {
@@ -159,7 +159,7 @@ impl Told {
         *self = Self { revisions: present, problems: problems.clone(), unanswered: unanswered.clone() };
         is_news.then_some(ChangeEvent {
             version: API_VERSION,
-            snapshot: number,
+            snapshot,
             whole: number == 1,
             revisions: changed,
             names: None,
@@ -225,6 +225,7 @@ mod tests {
     fn answered(problems: &[&str]) -> RevisionList {
         RevisionList {
             version: API_VERSION,
+            snapshot: 7,
             revisions: Vec::new(),
             problems: problems.iter().map(|&problem| problem.to_owned()).collect(),
             unanswered: Vec::new(),
@@ -238,7 +239,7 @@ mod tests {
         assert!(told.take(answered(&[]), 1).is_some_and(|event| event.whole && event.gone.is_empty()));
         assert_eq!(told.take(answered(&[]), 2), None);
         let event = told.take(answered(&["a typo"]), 3).expect("a problem is news");
-        assert_eq!((event.whole, event.problems), (false, vec!["a typo".to_owned()]));
+        assert_eq!((event.whole, event.snapshot, event.problems), (false, 7, vec!["a typo".to_owned()]));
         assert_eq!(told.take(answered(&["a typo"]), 4), None);
     }
 
