@@ -11,12 +11,14 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
-from . import flaky, gate, libtest, machine, room, second_runs
+from . import flaky, gate, libtest, machine, room, second_runs, stamps
 from .process import ENOUGH, run
 from .second_runs import Suspect, Turn, Verdict
 from .sources import Sources
-from .stages import Table
+from .stages import Row, Table
+from .stamps import Stamps
 from .suites import Outcome, Suites
 
 FAILED_SUITE = """\
@@ -414,6 +416,81 @@ class SourcesOfAClone(unittest.TestCase):
         self.run_whole(Sources(self.target, self.checkout))
         self.run_whole(self.clone(a="two"))
         self.assertEqual(self.age("a"), 2)
+
+
+class StampsOfACheckout(unittest.TestCase):
+    """Commits of one checkout, each of which may have been proven in part."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.checkout = Path(folder.name) / "checkout"
+        self.checkout.mkdir()
+        self.stamps = Stamps(self.checkout)
+        self.stamps.file = Path(folder.name) / "cache/stamps.json"
+        self.compile_with("rustc 1")
+        self.git("init", "--quiet")
+        self.commit("one")
+
+    def compile_with(self, version):
+        patch = mock.patch.object(machine, "rustc", lambda: version)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def git(self, *words):
+        person = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
+        subprocess.run(["git", *person, *words], cwd=self.checkout, check=True, capture_output=True)
+
+    def edit(self, text):
+        (self.checkout / "file").write_text(text)
+
+    def commit(self, text):
+        self.edit(text)
+        self.git("add", ".")
+        self.git("commit", "--quiet", "--message", text)
+
+    def test_a_green_stage_is_known_for_its_commit_its_compiler_and_a_clean_tree(self):
+        self.stamps.write([Row("dist", 5, 10, Outcome(passed=3))])
+        row = self.stamps.row("dist")
+        self.assertEqual((row.seconds, row.outcome.passed, row.is_kept), (5, 3, True))
+        self.assertFalse(self.stamps.has("peers"), "another stage")
+        self.edit("two")
+        self.assertFalse(self.stamps.has("dist"), "a tree that is not clean")
+        self.commit("two")
+        self.assertFalse(self.stamps.has("dist"), "another commit")
+        self.git("checkout", "--quiet", "HEAD~1")
+        self.assertTrue(self.stamps.has("dist"), "the same commit again")
+        self.compile_with("rustc 2")
+        self.assertFalse(self.stamps.has("dist"), "another compiler")
+
+    def test_a_stage_that_is_red_flaky_or_late_has_no_stamp(self):
+        found = flaky.FlakyTest("peers", "slow", "late")
+        self.stamps.write([
+            Row("failed", 5, 10, Outcome(failed=["peers::slow"])), Row("red", 5, 10, Outcome(words=["it crashed"])),
+            Row("flaky", 5, 10, Outcome(flaky=[found])), Row("late", 21, 10, Outcome()), Row("green", 20, 10, Outcome()),
+        ])
+        known = [stage for stage in ("failed", "red", "flaky", "late", "green") if self.stamps.has(stage)]
+        self.assertEqual(known, ["green"])
+
+    def test_a_tree_that_is_not_clean_gets_no_stamp(self):
+        self.edit("two")
+        self.stamps.write([Row("dist", 5, 10, Outcome())])
+        self.git("checkout", "--quiet", "file")
+        self.assertFalse(self.stamps.has("dist"))
+
+    def test_stages_are_added_to_those_of_the_commit_and_old_commits_are_forgotten(self):
+        patch = mock.patch.object(stamps, "KEPT", 2)
+        patch.start()
+        self.addCleanup(patch.stop)
+        for number in range(3):
+            self.commit(f"commit {number}")
+            for stage in ("dist", "peers"):
+                self.stamps.write([Row(stage, 5, 10, Outcome())])
+        self.assertTrue(self.stamps.has("dist") and self.stamps.has("peers"))
+        self.git("checkout", "--quiet", "HEAD~2")
+        self.assertFalse(self.stamps.has("dist"))
+        self.git("checkout", "--quiet", "-")
+        self.assertTrue(self.stamps.has("dist"))
 
 
 class Stages(unittest.TestCase):

@@ -36,8 +36,11 @@ fn assert_shows(text: &str, value: f64) {
 
 /// The reason that a row gives: trouble first.
 fn reason(one: &Value) -> &str {
-    let in_panic = ["why_not_ready", "last_reason"].as_slice();
-    let fields = if one["mode"] == "panic" { in_panic } else { &["why_not_ready", "why_not_zero", "last_reason"] };
+    let fields: &[&str] = if one["mode"] == "panic" {
+        &["why_not_ready", "last_reason"]
+    } else {
+        &["why_not_ready", "why_not_zero", "last_reason"]
+    };
     let mut texts = fields.iter().filter_map(|&field| one[field].as_str());
     texts.find(|text| !text.is_empty()).unwrap_or_default()
 }
@@ -74,7 +77,8 @@ async fn first_row(tab: &mut Tab, page: &str) -> Value {
     tab.load(&format!("http://{address}/{page}")).await;
     tab.until("document.querySelectorAll('tbody tr').length === 6").await;
     // The second cell of the costs is a bar, whose text stands in the cells behind it.
-    let cells = "[...document.querySelector('tbody tr').cells].filter((cell) => cell.querySelector('svg') === null)";
+    let cells =
+        "[...document.querySelector('tbody tr').cells].filter((cell) => cell.querySelector('svg') === null)";
     tab.value(&format!("{cells}.map((cell) => cell.textContent)")).await
 }
 

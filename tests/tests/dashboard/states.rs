@@ -40,10 +40,7 @@ const PAGES: [WholePage; 5] = [
     FLEET,
     WholePage { path: "#/cold-starts", is_whole: ROWS },
     WholePage { path: "#/cost", is_whole: ROWS },
-    WholePage {
-        path: "#/problems",
-        is_whole: "document.querySelectorAll('.problems > li').length === 3",
-    },
+    WholePage { path: "#/problems", is_whole: "document.querySelectorAll('.problems > li').length === 3" },
     REVISION,
 ];
 
@@ -88,8 +85,10 @@ async fn the_keyboard_sorts_rows_chooses_a_range_and_opens_a_table() {
     tab.focus_by_keyboard("e.matches('input[type=radio]')").await;
     tab.press("ArrowRight").await;
     tab.until("document.querySelector('input[value=\"1h\"]').checked").await;
-    tab.until("document.querySelector('svg.chart')?.getAttribute('aria-label').includes('the last 1 h') === true")
-        .await;
+    tab.until(
+        "document.querySelector('svg.chart')?.getAttribute('aria-label').includes('the last 1 h') === true",
+    )
+    .await;
     tab.focus_by_keyboard("e.matches('.behind summary')").await;
     tab.press("Enter").await;
     tab.until("document.querySelectorAll('.behind tbody tr').length > 10").await;
@@ -98,7 +97,7 @@ async fn the_keyboard_sorts_rows_chooses_a_range_and_opens_a_table() {
 
 #[tokio::test]
 async fn axe_finds_nothing_on_pages_of_a_fleet_in_trouble() {
-    let mut tab = tab_without_timers().await;
+    let mut tab = Tab::open().await;
     // axe-core is put into the page from outside, which its policy forbids to everybody else.
     tab.tell("Page.setBypassCSP", json!({"enabled": true})).await;
     for (scheme, width) in [("light", 1280), ("dark", 360)] {
