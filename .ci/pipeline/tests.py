@@ -1,6 +1,7 @@
 """The pipeline's own tests, which its first stage runs: `cd .ci && python3 -m unittest pipeline.tests`."""
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -504,6 +505,24 @@ class Stages(unittest.TestCase):
         self.assertFalse(self.quiet(lambda: table.stage("failed", 5, lambda _: Outcome(failed=["end_to_end::x"]))))
         self.assertFalse(self.quiet(lambda: table.stage("late", -1, lambda _: Outcome())))
         self.assertFalse(self.quiet(lambda: table.end("a run")))
+
+    def test_the_table_names_failed_and_flaky_tests_and_the_last_line_what_was_left_out(self):
+        table = Table()
+        found = flaky.FlakyTest("peers", "slow", "late")
+        self.quiet(lambda: table.stage("peers", 5, lambda _: Outcome(passed=7, flaky=[found])))
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            self.assertTrue(table.end("a run", " WITHOUT the cluster"))
+        lines = shown.getvalue().splitlines()
+        self.assertIn("load", lines[1], "a slow run may have had a busy machine")
+        self.assertTrue(any(line.split() == ["peers", "0", "5", "7", "0", "1"] for line in lines), lines)
+        self.assertIn("flaky: peers::slow: late (outputs in target/ci, row in tests/flaky.md)", lines)
+        self.assertEqual(lines[-1], "passed WITHOUT the cluster")
+        self.quiet(lambda: table.stage("dist", 5, lambda _: Outcome(failed=["dist::made"])))
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            self.assertFalse(table.end("a run"))
+        lines = shown.getvalue().splitlines()
+        self.assertIn("failed: dist::made", lines)
+        self.assertEqual(lines[-1], "FAILED")
 
     def test_more_than_three_flaky_tests_in_a_run_are_red(self):
         def end(number):

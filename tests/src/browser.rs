@@ -136,6 +136,8 @@ impl Tab {
         let code = match key {
             "Tab" => 9,
             "Enter" => 13,
+            "End" => 35,
+            "Home" => 36,
             "ArrowLeft" => 37,
             "ArrowRight" => 39,
             other => panic!("no code of the key {other} is known here"),
@@ -147,6 +149,11 @@ impl Tab {
             }
             self.tell("Input.dispatchKeyEvent", event).await;
         }
+    }
+
+    /// Moves the pointer to a place of the window, in pixels from its left upper corner.
+    pub async fn point_at(&mut self, (x, y): (f64, f64)) {
+        self.tell("Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y})).await;
     }
 
     /// Presses Tab until an expression about the focused element `e` is true.

@@ -95,6 +95,44 @@ async fn the_keyboard_sorts_rows_chooses_a_range_and_opens_a_table() {
     assert_eq!(tab.complaints().await, Vec::<String>::new());
 }
 
+/// The place of the chart, in pixels of the window, at which this part of its time lies.
+async fn place_on_chart(tab: &mut Tab, part: f64) -> (f64, f64) {
+    let place = format!(
+        "((chart) => {{
+          chart.scrollIntoView({{ block: 'center' }});
+          const [{{ left, top, width, height }}, whole] = [chart.getBoundingClientRect(), chart.viewBox.baseVal.width];
+          return [left + (48 + {part} * (whole - 60)) / whole * width, top + height / 2];
+        }})(document.querySelector('svg.chart'))"
+    );
+    let place = tab.value(&place).await;
+    (place[0].as_f64().expect("a number"), place[1].as_f64().expect("a number"))
+}
+
+/// Decisions were made 280, 230 and 130 s ago, and the chart shows five minutes.
+#[tokio::test]
+async fn pointer_and_keys_choose_the_decision_of_a_moment_with_its_reasons() {
+    let mut tab = tab_without_timers().await;
+    REVISION.show(&mut tab).await;
+    let reason = |text: &str| {
+        let reasons =
+            "[...document.querySelectorAll('.moment ol li')].map((one) => one.textContent).join('; ')";
+        format!("{reasons} === {}", json!(text))
+    };
+    tab.until(&reason("panic mode: 58 in flight need 9 pods (window, 6 → 9)")).await;
+    let early = place_on_chart(&mut tab, 0.2).await;
+    tab.point_at(early).await;
+    tab.until(&reason("the stable average of 34.9 needs 5 pods (window, 6 → 5)")).await;
+    tab.until("document.querySelector('.moment').textContent.includes('mode stable')").await;
+    // Away from the chart, which moves below the pointer when the page scrolls.
+    tab.point_at((0.0, 0.0)).await;
+    tab.focus_by_keyboard("e.matches('svg.chart[role=slider]')").await;
+    tab.press("Home").await;
+    tab.until("document.querySelector('.moment').textContent.includes('is not kept')").await;
+    tab.press("End").await;
+    tab.until(&reason("panic mode: 58 in flight need 9 pods (window, 6 → 9)")).await;
+    assert_eq!(tab.complaints().await, Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn axe_finds_nothing_on_pages_of_a_fleet_in_trouble() {
     let mut tab = Tab::open().await;
