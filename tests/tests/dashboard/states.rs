@@ -1,5 +1,5 @@
-//! Pages of a fleet in panic mode, in trouble and with requests that wait, for people who use them by keyboard
-//! or by ear.
+//! Pages of a fleet in panic mode, in trouble and with requests that wait, for people who use them by
+//! keyboard or by ear.
 
 use serde_json::json;
 use tests::browser::Tab;

@@ -116,7 +116,8 @@ fn last_told(headers: &HeaderMap) -> Option<AnswerId> {
     AnswerId::read(headers.get("last-event-id")?.to_str().ok()?)
 }
 
-/// Whether the autoscalers of an answer are those of the one before. While one of them is silent, they may be.
+/// Whether the autoscalers of an answer are those of the one before. While one of them is silent, they may
+/// be.
 fn may_go_on(before: &AnswerId, now: Option<&AnswerId>) -> bool {
     now.is_none_or(|now| before.goes_on_to(now))
 }
@@ -175,8 +176,8 @@ fn encoded(event: &ChangeEvent, answered: Option<&AnswerId>) -> Bytes {
 }
 
 impl Told {
-    /// Everything, for a reader that was told nothing on this stream. One that goes on is told which revisions
-    /// there are, unless a silent autoscaler may decide about more.
+    /// Everything, for a reader that was told nothing on this stream. One that goes on is told which
+    /// revisions there are, unless a silent autoscaler may decide about more.
     fn first(&mut self, list: RevisionList, goes_on: bool) -> ChangeEvent {
         let (snapshot, is_whole) = (list.snapshot, list.unanswered.is_empty());
         let nothing = ChangeEvent { version: API_VERSION, snapshot, ..ChangeEvent::default() };
