@@ -12,6 +12,7 @@ mod numbers;
 mod pictures;
 mod report;
 mod states;
+mod token;
 
 use axe::{findings, source};
 use serde_json::json;
