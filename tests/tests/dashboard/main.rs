@@ -10,6 +10,7 @@ mod hidden;
 mod memory;
 mod numbers;
 mod pictures;
+mod readers;
 mod report;
 mod states;
 mod token;
