@@ -63,9 +63,9 @@ async fn the_numbers_of_a_row_are_those_of_the_command_with_the_same_snapshot() 
             assert_eq!(row[cell], json!(told), "{field} in {row}");
         }
         assert_eq!(row[6], json!(reason(one)), "{row}");
-        let (load, capacity) = row[1].as_str().and_then(|text| text.split_once(" of ")).expect("both");
+        let (demand, capacity) = row[1].as_str().and_then(|text| text.split_once(" of ")).expect("both");
         let number = |field: &str| one[field].as_f64().unwrap_or_default();
-        assert_shows(load, number("stable_value"));
+        assert_shows(demand, number("stable_value"));
         assert_shows(capacity, number("target_per_pod") * number("ready_pods"));
     }
     load.end().await.assert_none_lost();
