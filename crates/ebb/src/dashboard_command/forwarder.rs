@@ -32,8 +32,9 @@ use crate::cluster::Cluster;
 
 /// How often the autoscalers are asked while a page is shown: each time takes a port-forward to each of them.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// After so many looks without a change a comment goes out: a reader who has left is found by it.
-const QUIET_LOOKS_MAX: u32 = 14;
+/// After so many looks without a change a comment goes out, within 15 s though a look takes a port-forward: a
+/// reader who has left is found by it.
+const QUIET_LOOKS_MAX: u32 = 12;
 
 /// Answers a person's browser from a cluster.
 #[derive(Clone)]
