@@ -157,6 +157,13 @@ class SecondRuns(unittest.TestCase):
         self.assertEqual(flaky.known(self.table), {"end_to_end::faults::slow"})
         self.assertEqual(self.chosen(), ["faults::slow", "faults::quick faults::slow"])
 
+    def test_a_part_of_a_suite_is_chosen_by_texts_in_the_names(self):
+        (self.root / "plan.json").write_text(json.dumps({"faults::quick": PASSES}))
+        with open(os.devnull, "w") as silence, contextlib.redirect_stdout(silence):
+            outcome = Suites(self.root, self.root / "target/ci").suite("end_to_end", 30, only=("faults::", "files::"))
+        self.assertTrue(outcome.is_green, outcome)
+        self.assertTrue((self.root / "calls").read_text().endswith("--test end_to_end -- faults:: files::\n"))
+
     def test_a_flaky_test_that_comes_a_second_time_is_red(self):
         self.outcome({"faults::slow": FAILS_ONCE})
         outcome = self.outcome({"faults::slow": FAILS_ONCE})
