@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -58,6 +59,24 @@ def read(text):
     for line in text.splitlines(keepends=True):
         reader.line(line)
     return reader.programs
+
+
+class SuitesAndBenchmarks(unittest.TestCase):
+    def setUp(self):
+        self.manifest = tomllib.loads((gate.ROOT / "tests/Cargo.toml").read_text())
+
+    def test_each_suite_that_the_first_command_leaves_out_and_each_benchmark_of_one_machine_has_a_stage(self):
+        stages = "".join((gate.ROOT / ".ci/pipeline" / name).read_text() for name in ("gate.py", "everything.py"))
+        suites = [suite["name"] for suite in self.manifest["test"] if not suite.get("test", True)]
+        benchmarks = [bench["name"] for bench in self.manifest["bench"]]
+        # Those of a cluster run by `tests/cluster/bench`, and the report measures nothing.
+        of_one_machine = [name for name in benchmarks if not name.startswith("cluster-") and name != "report"]
+        self.assertGreater(len(suites) + len(of_one_machine), 25)
+        self.assertEqual([name for name in suites + of_one_machine if f'"{name}"' not in stages], [])
+
+    def test_suites_compile_the_same_features(self):
+        targets = [target for kind in ("bin", "test", "bench") for target in self.manifest[kind]]
+        self.assertEqual([target["name"] for target in targets if "required-features" in target], [])
 
 
 class Reading(unittest.TestCase):

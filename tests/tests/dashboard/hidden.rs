@@ -21,6 +21,27 @@ const HIDDEN_BY_TEST: &str = "
     return ask(path, options);
   };";
 
+/// More than the connections that a browser opens to one host, which are six.
+const TABS: usize = 10;
+
+#[tokio::test]
+async fn ten_tabs_of_one_browser_are_live_in_turn() {
+    let ebb = Ebb::up(&[Service::new("hello")], &asleep()).await;
+    let mut tab = Tab::open().await;
+    for number in 0..TABS {
+        if number > 0 {
+            tab.open_another().await;
+        }
+        tab.tell("Page.addScriptToEvaluateOnNewDocument", json!({"source": HIDDEN_BY_TEST})).await;
+        tab.load(&format!("http://{}/", ebb.api)).await;
+        tab.until("document.getElementById('state')?.textContent === 'live'").await;
+        tab.until("document.querySelectorAll('tbody tr').length === 1").await;
+        tab.value("window.hide(true)").await;
+        tab.until("window.streams.length === 1 && window.streams[0].signal.aborted").await;
+    }
+    assert_eq!(tab.complaints().await, Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn a_hidden_tab_closes_its_stream_and_hears_of_the_changes_since_then_when_it_is_shown() {
     let ebb = Ebb::up(&[Service::new("hello")], &asleep()).await;
