@@ -22,8 +22,12 @@ NEEDED = {
 }
 """What the suites with other makers' programs, the packages and the benchmarks use."""
 
-BENCHMARKS = ["decide", "hop", "memory", "activator-hop", "wake", "stampede", "slow-starters", "step", "slots", "fleet", "sampling", "soak", "abuse", "sim", "record", "truth"]
+BENCHMARKS = ["decide", "hop", "memory", "activator-hop", "wake", "stampede", "slow-starters", "step", "slots", "fleet", "first-paint", "sampling", "soak", "abuse", "sim", "record", "truth"]
 """Their short forms show that they work, not how fast anything is."""
+
+
+ON_TWO_NODES = ("adopted_connections::", "crash_loop::", "newcomers::", "one_count::")
+"""The parts of `cluster_shared` that run on two nodes as well: there clients, activators and pods are on different ones."""
 
 
 @dataclass
@@ -34,8 +38,8 @@ class Stage:
     action: Callable
 
 
-def suite(name: str, threads=None):
-    return lambda limit: Suites(ROOT, LOGS).suite(name, limit, threads=threads)
+def suite(name: str, threads=None, only=()):
+    return lambda limit: Suites(ROOT, LOGS).suite(name, limit, threads, only)
 
 
 def peers(limit):
@@ -91,13 +95,13 @@ def knative(limit):
 
 
 def two_nodes(limit):
-    """The version before this one is installed on two nodes and upgraded; then the suite of two nodes."""
+    """The version before this one is installed on two nodes and upgraded; then the suite of two nodes, and a part of that of one."""
     def act(limit):
         outcome = install("install-previous")
-        for name in ("cluster_upgrade", "cluster_two_nodes"):
+        for name, threads, only in (("cluster_upgrade", 1, ()), ("cluster_two_nodes", 1, ()), ("cluster_shared", 6, ON_TWO_NODES)):
             if outcome.words:
                 break
-            outcome.add(suite(name, 1)(limit))
+            outcome.add(suite(name, threads, only)(limit))
         return outcome
 
     return cluster(2, act)(limit)
@@ -152,7 +156,7 @@ def stages() -> list[Stage]:
         Stage("lost-requests", 240, lost_requests),
         Stage("prediction", 300, prediction),
         Stage("cluster", 2400, one_node),
-        Stage("two-nodes", 600, two_nodes),
+        Stage("two-nodes", 960, two_nodes),
         Stage("knative", 720, knative),
         Stage("loom", 120, command("loom", [ROOT / "tests/loom/run"])),
         Stage("fuzz", 480, command("fuzz", [ROOT / "tests/fuzz/run", "20"])),

@@ -67,10 +67,11 @@ class Suites:
         self._second_runs(suspects, outcome)
         return outcome
 
-    def suite(self, name: str, limit: float, threads=None) -> Outcome:
-        """One suite by its name."""
+    def suite(self, name: str, limit: float, threads=None, only=()) -> Outcome:
+        """One suite by its name, or those of its tests whose names have one of these texts."""
+        filters = ["--", *only] if only else []
         with environment(**({"RUST_TEST_THREADS": str(threads)} if threads else {})):
-            return self.workspace(["cargo", "test", "--workspace", "--no-fail-fast", "--test", name], limit)
+            return self.workspace(["cargo", "test", "--workspace", "--no-fail-fast", "--test", name, *filters], limit)
 
     def _second_runs(self, suspects, outcome):
         if len(suspects) > flaky.MOST_IN_A_RUN:

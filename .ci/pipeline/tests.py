@@ -1,6 +1,7 @@
 """The pipeline's own tests, which its first stage runs: `cd .ci && python3 -m unittest pipeline.tests`."""
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -9,14 +10,17 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import unittest
 from pathlib import Path
+from unittest import mock
 
-from . import flaky, gate, libtest, machine, room, second_runs
+from . import flaky, gate, libtest, machine, room, second_runs, stamps
 from .process import ENOUGH, run
 from .second_runs import Suspect, Turn, Verdict
 from .sources import Sources
-from .stages import Table
+from .stages import Row, Table
+from .stamps import Stamps
 from .suites import Outcome, Suites
 
 FAILED_SUITE = """\
@@ -55,6 +59,24 @@ def read(text):
     for line in text.splitlines(keepends=True):
         reader.line(line)
     return reader.programs
+
+
+class SuitesAndBenchmarks(unittest.TestCase):
+    def setUp(self):
+        self.manifest = tomllib.loads((gate.ROOT / "tests/Cargo.toml").read_text())
+
+    def test_each_suite_that_the_first_command_leaves_out_and_each_benchmark_of_one_machine_has_a_stage(self):
+        stages = "".join((gate.ROOT / ".ci/pipeline" / name).read_text() for name in ("gate.py", "everything.py"))
+        suites = [suite["name"] for suite in self.manifest["test"] if not suite.get("test", True)]
+        benchmarks = [bench["name"] for bench in self.manifest["bench"]]
+        # Those of a cluster run by `tests/cluster/bench`, and the report measures nothing.
+        of_one_machine = [name for name in benchmarks if not name.startswith("cluster-") and name != "report"]
+        self.assertGreater(len(suites) + len(of_one_machine), 25)
+        self.assertEqual([name for name in suites + of_one_machine if f'"{name}"' not in stages], [])
+
+    def test_suites_compile_the_same_features(self):
+        targets = [target for kind in ("bin", "test", "bench") for target in self.manifest[kind]]
+        self.assertEqual([target["name"] for target in targets if "required-features" in target], [])
 
 
 class Reading(unittest.TestCase):
@@ -153,6 +175,13 @@ class SecondRuns(unittest.TestCase):
         self.assertEqual([test.name for test in outcome.flaky], ["end_to_end::faults::slow"])
         self.assertEqual(flaky.known(self.table), {"end_to_end::faults::slow"})
         self.assertEqual(self.chosen(), ["faults::slow", "faults::quick faults::slow"])
+
+    def test_a_part_of_a_suite_is_chosen_by_texts_in_the_names(self):
+        (self.root / "plan.json").write_text(json.dumps({"faults::quick": PASSES}))
+        with open(os.devnull, "w") as silence, contextlib.redirect_stdout(silence):
+            outcome = Suites(self.root, self.root / "target/ci").suite("end_to_end", 30, only=("faults::", "files::"))
+        self.assertTrue(outcome.is_green, outcome)
+        self.assertTrue((self.root / "calls").read_text().endswith("--test end_to_end -- faults:: files::\n"))
 
     def test_a_flaky_test_that_comes_a_second_time_is_red(self):
         self.outcome({"faults::slow": FAILS_ONCE})
@@ -416,6 +445,81 @@ class SourcesOfAClone(unittest.TestCase):
         self.assertEqual(self.age("a"), 2)
 
 
+class StampsOfACheckout(unittest.TestCase):
+    """Commits of one checkout, each of which may have been proven in part."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.checkout = Path(folder.name) / "checkout"
+        self.checkout.mkdir()
+        self.stamps = Stamps(self.checkout)
+        self.stamps.file = Path(folder.name) / "cache/stamps.json"
+        self.compile_with("rustc 1")
+        self.git("init", "--quiet")
+        self.commit("one")
+
+    def compile_with(self, version):
+        patch = mock.patch.object(machine, "rustc", lambda: version)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def git(self, *words):
+        person = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
+        subprocess.run(["git", *person, *words], cwd=self.checkout, check=True, capture_output=True)
+
+    def edit(self, text):
+        (self.checkout / "file").write_text(text)
+
+    def commit(self, text):
+        self.edit(text)
+        self.git("add", ".")
+        self.git("commit", "--quiet", "--message", text)
+
+    def test_a_green_stage_is_known_for_its_commit_its_compiler_and_a_clean_tree(self):
+        self.stamps.write([Row("dist", 5, 10, Outcome(passed=3))])
+        row = self.stamps.row("dist")
+        self.assertEqual((row.seconds, row.outcome.passed, row.is_kept), (5, 3, True))
+        self.assertFalse(self.stamps.has("peers"), "another stage")
+        self.edit("two")
+        self.assertFalse(self.stamps.has("dist"), "a tree that is not clean")
+        self.commit("two")
+        self.assertFalse(self.stamps.has("dist"), "another commit")
+        self.git("checkout", "--quiet", "HEAD~1")
+        self.assertTrue(self.stamps.has("dist"), "the same commit again")
+        self.compile_with("rustc 2")
+        self.assertFalse(self.stamps.has("dist"), "another compiler")
+
+    def test_a_stage_that_is_red_flaky_or_late_has_no_stamp(self):
+        found = flaky.FlakyTest("peers", "slow", "late")
+        self.stamps.write([
+            Row("failed", 5, 10, Outcome(failed=["peers::slow"])), Row("red", 5, 10, Outcome(words=["it crashed"])),
+            Row("flaky", 5, 10, Outcome(flaky=[found])), Row("late", 21, 10, Outcome()), Row("green", 20, 10, Outcome()),
+        ])
+        known = [stage for stage in ("failed", "red", "flaky", "late", "green") if self.stamps.has(stage)]
+        self.assertEqual(known, ["green"])
+
+    def test_a_tree_that_is_not_clean_gets_no_stamp(self):
+        self.edit("two")
+        self.stamps.write([Row("dist", 5, 10, Outcome())])
+        self.git("checkout", "--quiet", "file")
+        self.assertFalse(self.stamps.has("dist"))
+
+    def test_stages_are_added_to_those_of_the_commit_and_old_commits_are_forgotten(self):
+        patch = mock.patch.object(stamps, "KEPT", 2)
+        patch.start()
+        self.addCleanup(patch.stop)
+        for number in range(3):
+            self.commit(f"commit {number}")
+            for stage in ("dist", "peers"):
+                self.stamps.write([Row(stage, 5, 10, Outcome())])
+        self.assertTrue(self.stamps.has("dist") and self.stamps.has("peers"))
+        self.git("checkout", "--quiet", "HEAD~2")
+        self.assertFalse(self.stamps.has("dist"))
+        self.git("checkout", "--quiet", "-")
+        self.assertTrue(self.stamps.has("dist"))
+
+
 class Stages(unittest.TestCase):
     def quiet(self, act):
         with open(os.devnull, "w") as silence, contextlib.redirect_stdout(silence):
@@ -427,6 +531,24 @@ class Stages(unittest.TestCase):
         self.assertFalse(self.quiet(lambda: table.stage("failed", 5, lambda _: Outcome(failed=["end_to_end::x"]))))
         self.assertFalse(self.quiet(lambda: table.stage("late", -1, lambda _: Outcome())))
         self.assertFalse(self.quiet(lambda: table.end("a run")))
+
+    def test_the_table_names_failed_and_flaky_tests_and_the_last_line_what_was_left_out(self):
+        table = Table()
+        found = flaky.FlakyTest("peers", "slow", "late")
+        self.quiet(lambda: table.stage("peers", 5, lambda _: Outcome(passed=7, flaky=[found])))
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            self.assertTrue(table.end("a run", " WITHOUT the cluster"))
+        lines = shown.getvalue().splitlines()
+        self.assertIn("load", lines[1], "a slow run may have had a busy machine")
+        self.assertTrue(any(line.split() == ["peers", "0", "5", "7", "0", "1"] for line in lines), lines)
+        self.assertIn("flaky: peers::slow: late (outputs in target/ci, row in tests/flaky.md)", lines)
+        self.assertEqual(lines[-1], "passed WITHOUT the cluster")
+        self.quiet(lambda: table.stage("dist", 5, lambda _: Outcome(failed=["dist::made"])))
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            self.assertFalse(table.end("a run"))
+        lines = shown.getvalue().splitlines()
+        self.assertIn("failed: dist::made", lines)
+        self.assertEqual(lines[-1], "FAILED")
 
     def test_more_than_three_flaky_tests_in_a_run_are_red(self):
         def end(number):

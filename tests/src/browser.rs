@@ -55,14 +55,22 @@ impl Tab {
             asked: 0,
             complaints: Vec::new(),
         };
-        let target = tab.tell("Target.createTarget", json!({"url": "about:blank"})).await;
-        let attach = json!({"targetId": target["targetId"], "flatten": true});
-        let attached = tab.tell("Target.attachToTarget", attach).await;
-        tab.session = attached["sessionId"].as_str().expect("a session").to_owned();
-        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
-            tab.tell(domain, json!({})).await;
-        }
+        tab.open_another().await;
         tab
+    }
+
+    /// Opens an empty page in the same browser, and goes on there. The page before stays open, and what it
+    /// complains of is heard.
+    pub async fn open_another(&mut self) {
+        // Orders without a session are the browser's own.
+        self.session.clear();
+        let target = self.tell("Target.createTarget", json!({"url": "about:blank"})).await;
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let attached = self.tell("Target.attachToTarget", attach).await;
+        self.session = attached["sessionId"].as_str().expect("a session").to_owned();
+        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
+            self.tell(domain, json!({})).await;
+        }
     }
 
     /// Gives an order and returns its result.
@@ -136,6 +144,8 @@ impl Tab {
         let code = match key {
             "Tab" => 9,
             "Enter" => 13,
+            "End" => 35,
+            "Home" => 36,
             "ArrowLeft" => 37,
             "ArrowRight" => 39,
             other => panic!("no code of the key {other} is known here"),
@@ -147,6 +157,11 @@ impl Tab {
             }
             self.tell("Input.dispatchKeyEvent", event).await;
         }
+    }
+
+    /// Moves the pointer to a place of the window, in pixels from its left upper corner.
+    pub async fn point_at(&mut self, (x, y): (f64, f64)) {
+        self.tell("Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y})).await;
     }
 
     /// Presses Tab until an expression about the focused element `e` is true.

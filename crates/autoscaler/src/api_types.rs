@@ -60,6 +60,10 @@ pub trait OwnersAnswer: DeserializeOwned {
 pub struct RevisionList {
     /// The version of the API's types, [`API_VERSION`].
     pub version: u32,
+    /// The number of the snapshot that the answer is made of, as events of the stream have it; of several
+    /// autoscalers the least.
+    #[serde(default)]
+    pub snapshot: u64,
     /// In the order of their names.
     pub revisions: Vec<RevisionSummary>,
     /// Configuration that was refused, so that the last good one is in force; empty when all is well.

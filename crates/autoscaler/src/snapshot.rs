@@ -64,6 +64,13 @@ pub(crate) fn snapshots(owner: ReplicaName, clock: Clock) -> (SnapshotWriter, Sn
     (SnapshotWriter { latest: writer }, SnapshotReader { clock, latest })
 }
 
+impl Snapshot {
+    /// The number of the snapshot: its time in microseconds, which a number of JavaScript holds exactly.
+    pub(crate) fn number(&self) -> u64 {
+        self.at.as_nanos() / 1000
+    }
+}
+
 impl SnapshotWriter {
     /// One more reader of the same snapshots.
     pub(crate) fn reader(&self, clock: Clock) -> SnapshotReader {

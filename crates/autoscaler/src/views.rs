@@ -76,6 +76,7 @@ fn list_of<'a>(
     }];
     RevisionList {
         version: API_VERSION,
+        snapshot: snapshot.number(),
         revisions: views.map(|view| summary(&view, owner, output)).collect(),
         problems: control.problems().to_vec(),
         unanswered: Vec::new(),

@@ -8,6 +8,7 @@
 //! address shows that to every user of the machine, in the list of processes; so it is started with a file of
 //! the person's alone, which leads there.
 
+mod answer_id;
 mod forwarder;
 
 use std::fs::{self, OpenOptions};

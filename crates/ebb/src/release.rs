@@ -128,6 +128,7 @@ mod tests {
             summary.wanted = PodCount::new(wanted);
             let list = RevisionList {
                 version: autoscaler::api_types::API_VERSION,
+                snapshot: 0,
                 revisions: vec![summary],
                 problems: vec![problem.to_owned()],
                 unanswered: Vec::new(),

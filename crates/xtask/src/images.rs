@@ -4,6 +4,7 @@
 //! An image of ours holds static executables and nothing else: no shell, no libraries, no certificates of
 //! others. They run as a user whom no machine knows, and write no file.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,10 @@ use crate::executables::Build;
 /// image.
 const USER: &str = "65532";
 
+/// The most bytes of each archive, by the name of its image: nodes pull them while requests wait. The suite
+/// `dist` reads the same file.
+const SIZES: &str = include_str!("../../../deploy/image-sizes.json");
+
 /// One container image, as the archive holds it.
 pub(crate) struct Image<'n> {
     /// The name by which manifests ask for the image.
@@ -28,8 +33,6 @@ pub(crate) struct Image<'n> {
     pub(crate) executables: &'n [&'n str],
     /// Further names of the first of them, which goes by what it is called.
     pub(crate) links: &'n [&'n str],
-    /// How large it may be, in bytes: nodes pull it while requests wait.
-    pub(crate) bytes_max: usize,
 }
 
 /// What a cluster pulls: what decides and holds requests, and what stands beside each pod.
@@ -39,22 +42,29 @@ pub(crate) const IMAGES: [Image<'static>; 2] = [
         entry_point: &[],
         executables: &["ebb-autoscaler"],
         links: &["ebb-activator", "ebb-injector"],
-        bytes_max: 24_000_000,
     },
     Image {
         name: "ebb-queue-proxy",
         entry_point: &["ebb-queue-proxy"],
         executables: &["ebb-queue-proxy"],
         links: &[],
-        bytes_max: 8_000_000,
     },
 ];
+
+impl Image<'_> {
+    /// The most bytes of the image's archive.
+    fn bytes_max(&self) -> anyhow::Result<usize> {
+        let sizes: BTreeMap<String, usize> =
+            serde_json::from_str(SIZES).context("reading deploy/image-sizes.json")?;
+        let bytes = sizes.get(self.name).copied();
+        bytes.with_context(|| format!("deploy/image-sizes.json has no size of the image {}", self.name))
+    }
+}
 
 /// Writes `NAME-image.tar` beside the executables that were built.
 pub(crate) fn write(image: &Image<'_>, build: &Build<'_>) -> anyhow::Result<PathBuf> {
     let folder = build.output;
     let layer = layer_of(image, folder)?;
-    check_size(image, layer.len(), build.profile)?;
     let hash = digest(&SHA256, &layer);
     let config = json!({
         "created": "1970-01-01T00:00:00Z",
@@ -70,17 +80,19 @@ pub(crate) fn write(image: &Image<'_>, build: &Build<'_>) -> anyhow::Result<Path
     archive.file("config.json", 0o644, config.to_string().as_bytes())?;
     archive.file("layer.tar", 0o644, &layer)?;
     let file = folder.join(format!("{}-image.tar", image.name));
-    std::fs::write(&file, archive.finish()?).with_context(|| format!("writing {}", file.display()))?;
+    let bytes = archive.finish()?;
+    check_size(image, bytes.len(), build.profile)?;
+    std::fs::write(&file, bytes).with_context(|| format!("writing {}", file.display()))?;
     Ok(file)
 }
 
 /// What is compiled for trying it out is as large as it likes.
 fn check_size(image: &Image<'_>, bytes: usize, profile: &str) -> anyhow::Result<()> {
+    let most = image.bytes_max()?;
     ensure!(
-        profile == "dev" || bytes <= image.bytes_max,
-        "the image {} has grown to {bytes} bytes, and nodes pull it while requests wait: it may have {}; `cargo bloat` shows what takes the room",
-        image.name,
-        image.bytes_max
+        profile == "dev" || bytes <= most,
+        "the image {} has grown to {bytes} bytes, and nodes pull it while requests wait: it may have {most} (deploy/image-sizes.json); `cargo bloat` shows what takes the room",
+        image.name
     );
     Ok(())
 }
@@ -116,18 +128,20 @@ mod tests {
     #[test]
     fn an_image_that_has_grown_too_large_is_not_written_unless_it_is_for_trying_out() {
         for image in &IMAGES {
-            for (bytes, profile, fits) in [
-                (image.bytes_max, "dist", true),
-                (image.bytes_max + 1, "dist", false),
-                (image.bytes_max + 1, "dev", true),
-            ] {
-                assert_eq!(
-                    check_size(image, bytes, profile).is_ok(),
-                    fits,
-                    "{} {bytes} {profile}",
-                    image.name
-                );
+            let most = image.bytes_max().expect("each image has a size");
+            for (bytes, profile, fits) in
+                [(most, "dist", true), (most + 1, "dist", false), (most + 1, "dev", true)]
+            {
+                let checked = check_size(image, bytes, profile);
+                assert_eq!(checked.is_ok(), fits, "{} {bytes} {profile}", image.name);
             }
         }
+    }
+
+    #[test]
+    fn only_images_have_a_size() {
+        let sizes: BTreeMap<String, usize> = serde_json::from_str(SIZES).expect("sizes by names");
+        let names: Vec<&str> = IMAGES.iter().map(|image| image.name).collect();
+        assert_eq!(sizes.keys().collect::<Vec<_>>(), names);
     }
 }

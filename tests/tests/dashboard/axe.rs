@@ -2,12 +2,20 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 use tests::browser::Tab;
 
+/// Tests run at once, and two runs of npm in one folder take each other's files away.
+static SOURCE: LazyLock<String> = LazyLock::new(fetched);
+
 /// The source text of axe-core.
-pub(crate) fn source() -> String {
+pub(crate) fn source() -> &'static str {
+    &SOURCE
+}
+
+fn fetched() -> String {
     let pinned = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/axe");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe");
     std::fs::create_dir_all(&folder).expect("a folder can be made");

@@ -6,6 +6,8 @@ use std::convert::Infallible;
 use std::f64::consts::TAU;
 use std::future::ready;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use autoscaler::api_types::{
     API_VERSION, ChangeEvent, ForecastHourView, ForecastView, LedgerList, LedgerView, RevisionDetail,
@@ -33,8 +35,12 @@ const DAY: u32 = 24 * 60;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fleet {
     Empty,
+    /// One that is in panic mode.
+    One,
     /// One in panic mode, one in trouble, one asleep, and some that are well.
     Usual,
+    /// The usual ones, of an autoscaler that is rebuilt once: the first stream ends.
+    Rebuilt,
     Thousand,
     /// Twenty revisions that change in each of so many events.
     Changing {
@@ -45,8 +51,10 @@ pub(crate) enum Fleet {
 /// Serves the pages and the answers at a port of this machine.
 pub(crate) async fn serve(fleet: Fleet) -> SocketAddr {
     let revision = "/v1/revisions/{namespace}/{kind}/{name}";
+    let streams = Arc::new(AtomicU32::new(0));
+    let stream = move || ready(changes(fleet, streams.fetch_add(1, Ordering::Relaxed)));
     let router = Router::new()
-        .route("/v1/stream", get(move || ready(changes(fleet))))
+        .route("/v1/stream", get(stream))
         .route("/v1/ledger", get(|| ready(Json(ledger()))))
         .route(revision, get(|| ready(Json(detail()))))
         .route(&format!("{revision}/forecast"), get(|| ready(Json(forecast()))))
@@ -64,16 +72,23 @@ async fn asked_series(Query(parameters): Query<BTreeMap<String, String>>) -> Jso
     Json(series(parameters.get("range").map_or("", String::as_str)))
 }
 
-/// The stream of changes: an event with all revisions; of a fleet that changes as many events as it says.
-/// The stream stays open after the last one.
-fn changes(fleet: Fleet) -> Response {
+/// The stream of changes after so many others: an event with all revisions; of a fleet that changes as many
+/// events as it says. The stream stays open after the last one, unless it is that of an autoscaler before it
+/// is rebuilt.
+fn changes(fleet: Fleet, before: u32) -> Response {
     let count = match fleet {
         Fleet::Changing { events } => events,
-        Fleet::Empty | Fleet::Usual | Fleet::Thousand => 1,
+        Fleet::Empty | Fleet::One | Fleet::Usual | Fleet::Rebuilt | Fleet::Thousand => 1,
     };
     let event = move |number| Ok::<_, Infallible>(event(fleet, number));
-    let events = stream::iter((1..=count).map(event)).chain(stream::pending());
-    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
+    let events = stream::iter((1..=count).map(event));
+    let is_ending = matches!(fleet, Fleet::Rebuilt) && before == 0;
+    let body = if is_ending {
+        Body::from_stream(events)
+    } else {
+        Body::from_stream(events.chain(stream::pending()))
+    };
+    ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
 
 /// The event of this number, from 1 on, as it is written.
@@ -92,12 +107,12 @@ fn event(fleet: Fleet, number: u32) -> Bytes {
 
 fn problems(fleet: Fleet) -> Vec<String> {
     match fleet {
-        Fleet::Usual => vec![
+        Fleet::Usual | Fleet::Rebuilt => vec![
             "ConfigMap config-autoscaler: stable-window is \"5\", which has no unit; write \"5s\"".to_owned(),
             "Service shop/basket: annotation autoscaling.knative.dev/target is \"<b>many</b>\"; write a number"
                 .to_owned(),
         ],
-        Fleet::Empty | Fleet::Thousand | Fleet::Changing { .. } => Vec::new(),
+        Fleet::Empty | Fleet::One | Fleet::Thousand | Fleet::Changing { .. } => Vec::new(),
     }
 }
 
@@ -108,7 +123,8 @@ fn revisions(fleet: Fleet, number: u32) -> Vec<RevisionSummary> {
     };
     match fleet {
         Fleet::Empty => Vec::new(),
-        Fleet::Usual => [checkout()].iter().chain(&neighbours()).map(summary).collect(),
+        Fleet::One => vec![summary(&checkout())],
+        Fleet::Usual | Fleet::Rebuilt => [checkout()].iter().chain(&neighbours()).map(summary).collect(),
         Fleet::Thousand => (0..1000).map(|index| app(index, f64::from(index * 37 % 100) / 10.0)).collect(),
         Fleet::Changing { .. } => (0..20).map(|index| app(index, number.into())).collect(),
     }

@@ -6,9 +6,14 @@
 
 mod axe;
 mod fixed_api;
+mod hidden;
 mod memory;
+mod numbers;
 mod pictures;
+mod readers;
 mod report;
+mod states;
+mod token;
 
 use axe::{findings, source};
 use serde_json::json;
@@ -73,7 +78,7 @@ async fn axe_finds_nothing_on_any_page() {
             if page == HELLO {
                 tab.until("document.querySelector('svg.chart path.line.ready') !== null").await;
             }
-            assert_eq!(findings(&mut tab, &axe).await, json!([]), "{page} {scheme}");
+            assert_eq!(findings(&mut tab, axe).await, json!([]), "{page} {scheme}");
         }
     }
 }
@@ -110,24 +115,6 @@ async fn the_keyboard_alone_reaches_a_revision_and_its_decisions() {
     tab.until("document.querySelector('.moment').innerText.includes('ago')").await;
     tab.focus_by_keyboard("e.matches('.command button')").await;
     assert_eq!(tab.complaints().await, Vec::<String>::new());
-}
-
-#[tokio::test]
-async fn the_numbers_of_a_row_are_those_of_the_command() {
-    let ebb = Ebb::up(&[Service::new("hello").scaling("min-scale", "2")], &ConfigMap::short()).await;
-    ebb.until_pods("hello", 2).await;
-    let mut tab = Tab::open().await;
-    tab.go(&address(&ebb, "")).await;
-    tab.until("document.querySelector('tbody td.number')?.textContent === '2'").await;
-    let cells = "[...document.querySelectorAll('tbody tr > *')].map((cell) => cell.textContent)";
-    let shown = tab.value(cells).await;
-    let list = ebb.json(&["get", "-o", "json"]).await.expect("a list");
-    let one = &list["revisions"][0];
-    // Name, load, ready, wanted, waiting, mode and reason.
-    for (cell, field) in [(0, "name"), (2, "ready_pods"), (3, "wanted"), (4, "waiting"), (5, "mode")] {
-        let told = one[field].as_str().map_or_else(|| one[field].to_string(), ToOwned::to_owned);
-        assert_eq!(shown[cell], json!(told), "{field} in {shown}");
-    }
 }
 
 #[tokio::test]

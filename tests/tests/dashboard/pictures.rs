@@ -84,7 +84,15 @@ const DAY: Scene = Scene {
     ..REVISION
 };
 
-const SCENES: [Scene; 12] = [
+/// What a person types who looks for requests that wait.
+const WAITING: &str = "(() => {
+  for (let second = 0; second < 60; second += 1) window.turnOfTest();
+  const filter = document.querySelector('input[type=search]');
+  filter.value = 'waiting>0';
+  filter.dispatchEvent(new Event('input'));
+})()";
+
+const SCENES: [Scene; 15] = [
     Scene { name: "fleet-light", ..SCENE },
     Scene { name: "fleet-dark-360", scheme: "dark", size: (360, 760), ..SCENE },
     Scene {
@@ -92,6 +100,28 @@ const SCENES: [Scene; 12] = [
         fleet: Fleet::Empty,
         size: (1280, 300),
         until: "document.querySelector('caption')?.textContent === 'No revision yet'",
+        ..SCENE
+    },
+    Scene {
+        name: "fleet-one",
+        fleet: Fleet::One,
+        size: (1280, 300),
+        until: "document.querySelectorAll('tbody tr').length === 1",
+        ..SCENE
+    },
+    Scene {
+        name: "fleet-waiting-dark",
+        scheme: "dark",
+        size: (1280, 400),
+        steps: WAITING,
+        until: "document.querySelectorAll('tbody tr').length === 2",
+        ..SCENE
+    },
+    Scene {
+        name: "fleet-rebuilt-360",
+        fleet: Fleet::Rebuilt,
+        size: (360, 760),
+        until: "document.getElementById('state').textContent.includes('was rebuilt')",
         ..SCENE
     },
     Scene {
@@ -125,7 +155,7 @@ impl Scene {
         let address = serve(self.fleet).await;
         tab.show_in(self.medium, self.scheme, self.size).await;
         tab.load(&format!("http://{address}/{}", self.page)).await;
-        tab.until("document.getElementById('state')?.textContent === 'live'").await;
+        tab.until("document.getElementById('state')?.textContent.startsWith('live') === true").await;
         if self.page == REVISION.page {
             tab.until(REVISION.until).await;
         }

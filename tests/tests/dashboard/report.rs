@@ -44,5 +44,5 @@ async fn a_report_of_simulate_has_its_charts_and_is_used_by_keyboard() {
     tab.tell("Page.setBypassCSP", json!({"enabled": true})).await;
     tab.go(&address).await;
     tab.until("document.querySelectorAll('svg.chart path.line.variant1').length === 1").await;
-    assert_eq!(findings(&mut tab, &source()).await, json!([]));
+    assert_eq!(findings(&mut tab, source()).await, json!([]));
 }

@@ -71,6 +71,7 @@ pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option
     }
     let mut revisions = BTreeMap::<RevisionName, RevisionSummary>::new();
     let (mut problems, mut links) = (Vec::new(), Vec::new());
+    let snapshot = answers.iter().map(|list| list.snapshot).min().unwrap_or_default();
     for list in answers {
         add(&mut problems, list.problems);
         links.extend(list.links);
@@ -83,7 +84,7 @@ pub(super) fn list(answers: Vec<RevisionList>, silent: &[ReplicaName]) -> Option
     }
     let unanswered = silent.iter().map(|name| name.as_str().to_owned()).collect();
     let revisions = revisions.into_values().collect();
-    Some(RevisionList { version: API_VERSION, revisions, problems, unanswered, links })
+    Some(RevisionList { version: API_VERSION, snapshot, revisions, problems, unanswered, links })
 }
 
 /// The ledgers of all revisions, each from its latest owner; `None` if no autoscaler answered. What concerns
@@ -170,6 +171,7 @@ mod tests {
         let problems = vec![problem.to_owned()];
         RevisionList {
             version: API_VERSION,
+            snapshot: 7,
             revisions,
             problems,
             unanswered: Vec::new(),
@@ -181,6 +183,7 @@ mod tests {
     fn each_revision_is_told_once_by_its_latest_owner() {
         let one = answered(vec![owned("b", "one", 1), owned("c", "one", 1)], "a typo");
         let two = answered(vec![owned("a", "two", 2), owned("b", "two", 3)], "a typo");
+        let two = RevisionList { snapshot: 3, ..two };
         let merged = list(vec![one, two], &[ReplicaName::new("three")]).expect("two answered");
         let told = merged.revisions.iter().map(|revision| {
             format!("{} {}", revision.name.name(), revision.owner.as_ref().expect("it has one").name)
@@ -190,7 +193,7 @@ mod tests {
             (merged.problems, merged.unanswered),
             (vec!["a typo".to_owned()], vec!["three".to_owned()])
         );
-        assert_eq!(merged.links, [links(), links()]);
+        assert_eq!((merged.snapshot, merged.links), (3, vec![links(), links()]));
         assert_eq!(list(Vec::new(), &[ReplicaName::new("one")]), None);
     }
 

@@ -102,9 +102,9 @@ impl ChangeStream {
         }
         Some(ChangeEvent {
             version: API_VERSION,
-            // Of several, the one that looked first: what another has published since then may be told twice
-            // to a reader that comes back, but is not left out.
-            snapshot: panel.given.iter().map(|(snapshot, _)| number(snapshot)).min().unwrap_or_default(),
+            // Of several the least: what another has published since then may be told twice to a reader that
+            // comes back, but is not left out.
+            snapshot: list.snapshot,
             whole: is_first && since.is_none(),
             revisions: list.revisions,
             names: since.map(|_| names(panel)),
@@ -122,11 +122,6 @@ impl ChangeStream {
         let told = self.told.iter().flat_map(|former| former.control.views(former.at));
         told.map(|view| view.facts().name.clone()).filter(|name| !is_there(name)).collect()
     }
-}
-
-/// The number of a snapshot: its time in microseconds, which a number of JavaScript holds exactly.
-fn number(snapshot: &Snapshot) -> u64 {
-    snapshot.at.as_nanos() / 1000
 }
 
 /// The end of the microsecond that a number names.

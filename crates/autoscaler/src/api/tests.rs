@@ -246,6 +246,27 @@ async fn a_reader_that_comes_back_hears_of_each_change_since_then_once() {
     }
 }
 
+/// What lies between a reader and us closes connections on which nothing moves.
+#[tokio::test(start_paused = true)]
+async fn a_stream_on_which_nothing_changes_has_a_comment_within_15_s() {
+    let clock = Clock::start();
+    let (handle, writer, _checks) = standing_still("autoscaler", clock);
+    let mut stream = stream_after(&router(vec![handle]), None).await;
+    next_event(&mut stream).await.expect("everything");
+    let mut told = None;
+    for _ in 0..15 {
+        let (owner, asked) = (ReplicaName::new("autoscaler"), SharedMap::default());
+        let (control, callers) = (ControlSnapshot::default(), SharedMap::default());
+        writer.publish(Snapshot { owner, at: clock.now(), control, asked, callers });
+        if let Ok(bytes) = tokio::time::timeout(Duration::from_secs(1), stream.next()).await {
+            told = bytes;
+            break;
+        }
+    }
+    let told = told.expect("something within 15 s").expect("a stream of events does not fail");
+    assert!(told.starts_with(b": ") && told.ends_with(b"\n\n"), "{told:?}");
+}
+
 #[test]
 fn a_stream_has_a_place_beside_those_of_pages() {
     let kind = |path: &'static str| page_kind(&Uri::from_static(path));

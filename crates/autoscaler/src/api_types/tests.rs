@@ -247,7 +247,8 @@ fn fields(value: &Value, found: &mut Vec<String>) {
 #[test]
 fn every_field_is_documented() {
     let (problems, unanswered, links) = (Vec::new(), Vec::new(), vec![links()]);
-    let list = RevisionList { version: API_VERSION, revisions: vec![summary()], problems, unanswered, links };
+    let (version, revisions) = (API_VERSION, vec![summary()]);
+    let list = RevisionList { version, snapshot: 0, revisions, problems, unanswered, links };
     let error = ApiError { version: API_VERSION, error: String::new() };
     let mut found = Vec::new();
     let series = serde_json::to_value(SeriesView::default());

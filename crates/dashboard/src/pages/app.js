@@ -51,6 +51,8 @@ function take(event) {
   for (const one of event.revisions) fleet.set(one.name, one);
   notices.problems = event.problems;
   notices.unanswered = event.unanswered;
+  // `ebb get -o json` has the number too: with the same one its numbers are those of the page.
+  content.dataset.snapshot = event.snapshot;
   const count = notices.problems.length + notices.unanswered.length + [...fleet.values()].filter((one) => one.why_not_ready).length;
   problemCount.textContent = count > 0 ? ` (${count})` : "";
   page.refresh();

@@ -78,7 +78,11 @@ function drawFacts(element, { detail, problem }, told) {
   ];
   if (one.early_pods > 0) facts.push(["Before demand", `${one.early_pods} ${one.early_pods === 1 ? "pod" : "pods"} that the load does not call for yet`]);
   if (one.why_not_ready) facts.push(["Trouble", one.why_not_ready]);
-  if (detail?.last_failure) facts.push(["Last failure", `${span(detail.last_failure.age_ms)} ago: ${detail.last_failure.reason}`, detail.last_failure.last_lines.join("\n")]);
+  if (detail?.last_failure) {
+    const { age_ms: age, reason, last_lines: lines, withheld } = detail.last_failure;
+    const advice = withheld ? "; the address that `ebb dashboard` prints shows its last lines" : "";
+    facts.push(["Last failure", `${span(age)} ago: ${reason}${advice}`, lines.join("\n")]);
+  }
   if (problem) facts.push(["This page", problem]);
   const key = JSON.stringify(facts);
   if (element.dataset.key === key) return;

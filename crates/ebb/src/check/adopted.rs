@@ -150,6 +150,7 @@ mod tests {
         ];
         let list = RevisionList {
             version: API_VERSION,
+            snapshot: 0,
             revisions: Vec::new(),
             problems: problems.map(str::to_owned).into(),
             unanswered: Vec::new(),

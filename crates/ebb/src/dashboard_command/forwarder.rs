@@ -26,13 +26,15 @@ use runtime::TrustedHosts;
 use serde::Serialize;
 use vocabulary::RevisionName;
 
+use super::answer_id::AnswerId;
 use crate::api_token::{ApiToken, bearer};
 use crate::cluster::Cluster;
 
 /// How often the autoscalers are asked while a page is shown: each time takes a port-forward to each of them.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// After so many looks without a change a comment goes out: a reader who has left is found by it.
-const QUIET_LOOKS_MAX: u32 = 14;
+/// After so many looks without a change a comment goes out, within 15 s though a look takes a port-forward: a
+/// reader who has left is found by it.
+const QUIET_LOOKS_MAX: u32 = 12;
 
 /// Answers a person's browser from a cluster.
 #[derive(Clone)]
@@ -66,13 +68,19 @@ impl Forwarder {
         }
     }
 
-    /// What changes, as a stream of events: first everything, so an error is an answer of its own.
-    async fn stream(self) -> Response {
+    /// What changes, as a stream of events: first everything, so an error is an answer of its own. `last` is
+    /// the last event that the reader has.
+    async fn stream(self, last: Option<AnswerId>) -> Response {
         let list = match self.cluster.get::<RevisionList>(REVISIONS).await {
             Ok(list) => list,
             Err(error) => return refusal(StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}")),
         };
-        let stream = ForwardedStream { forwarder: self, told: Told::default(), next: Some(list), number: 0 };
+        let answered = AnswerId::of(&list);
+        let goes_on = last.as_ref().is_some_and(|last| may_go_on(last, answered.as_ref()));
+        let first = FirstAnswer { list, goes_on };
+        let told = Told::default();
+        let stream =
+            ForwardedStream { forwarder: self, told, first: Some(first), answered: answered.or(last) };
         let body = Body::from_stream(unfold(stream, ForwardedStream::next));
         ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
     }
@@ -89,7 +97,10 @@ async fn answer(State(forwarder): State<Forwarder>, request: Request) -> Respons
     if request.method() == Method::GET {
         // By its parts: a workload may be called `series` or `forecast`, too.
         match request.uri().path().split('/').skip(1).collect::<Vec<_>>()[..] {
-            ["v1", "stream"] => return forwarder.stream().await,
+            ["v1", "stream"] => {
+                let last = last_told(request.headers());
+                return forwarder.stream(last).await;
+            }
             ["v1", "revisions"] => return forwarder.ask::<RevisionList>(&whole).await,
             ["v1", "ledger"] => return forwarder.ask::<LedgerList>(&whole).await,
             ["v1", "revisions", _, _, _] => return forwarder.ask::<RevisionDetail>(&whole).await,
@@ -101,6 +112,17 @@ async fn answer(State(forwarder): State<Forwarder>, request: Request) -> Respons
     refusal(StatusCode::NOT_FOUND, format!("the dashboard of a cluster has no {}", request.uri().path()))
 }
 
+/// The last event that a reader has, who comes back.
+fn last_told(headers: &HeaderMap) -> Option<AnswerId> {
+    AnswerId::read(headers.get("last-event-id")?.to_str().ok()?)
+}
+
+/// Whether the autoscalers of an answer are those of the one before. While one of them is silent, they may
+/// be.
+fn may_go_on(before: &AnswerId, now: Option<&AnswerId>) -> bool {
+    now.is_none_or(|now| before.goes_on_to(now))
+}
+
 /// What a reader was told last.
 #[derive(Default)]
 struct Told {
@@ -109,39 +131,66 @@ struct Told {
     unanswered: Vec<String>,
 }
 
+/// The answer that is told first.
+struct FirstAnswer {
+    list: RevisionList,
+    /// Whether the reader has an event of the same autoscalers.
+    goes_on: bool,
+}
+
 struct ForwardedStream {
     forwarder: Forwarder,
     told: Told,
-    /// The answer that is told first.
-    next: Option<RevisionList>,
-    number: u64,
+    first: Option<FirstAnswer>,
+    /// The last answer in which no autoscaler was silent.
+    answered: Option<AnswerId>,
 }
 
 impl ForwardedStream {
-    /// The next event or comment; the end once no autoscaler answers, so that the reader asks again.
+    /// The next event or comment; the end once no autoscaler answers or others do, so that the reader asks
+    /// again and hears that averages begin anew.
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+        if let Some(FirstAnswer { list, goes_on }) = self.first.take() {
+            let event = self.told.first(list, goes_on);
+            return Some((Ok(encoded(&event, self.answered.as_ref())), self));
+        }
         for _ in 0..QUIET_LOOKS_MAX {
-            let list = if let Some(list) = self.next.take() {
-                list
-            } else {
-                tokio::time::sleep(LOOK_EVERY).await;
-                self.forwarder.cluster.get::<RevisionList>(REVISIONS).await.ok()?
-            };
-            self.number += 1;
-            if let Some(event) = self.told.take(list, self.number) {
-                let data = serde_json::to_string(&event).expect("an event is plain data");
-                return Some((Ok(Bytes::from(format!("event: change\ndata: {data}\n\n"))), self));
+            tokio::time::sleep(LOOK_EVERY).await;
+            let list = self.forwarder.cluster.get::<RevisionList>(REVISIONS).await.ok()?;
+            let answered = AnswerId::of(&list);
+            if self.answered.as_ref().is_some_and(|before| !may_go_on(before, answered.as_ref())) {
+                return None;
+            }
+            self.answered = answered.or(self.answered.take());
+            if let Some(event) = self.told.take(list) {
+                return Some((Ok(encoded(&event, self.answered.as_ref())), self));
             }
         }
         Some((Ok(Bytes::from_static(b": nothing has changed\n\n")), self))
     }
 }
 
+fn encoded(event: &ChangeEvent, answered: Option<&AnswerId>) -> Bytes {
+    let id = answered.map(|answered| format!("id: {answered}\n")).unwrap_or_default();
+    let data = serde_json::to_string(event).expect("an event is plain data");
+    Bytes::from(format!("{id}event: change\ndata: {data}\n\n"))
+}
+
 impl Told {
-    /// What is new in the latest answer, the `number`th; `None` if nothing is. While an autoscaler does not
-    /// answer, the revisions of which no other one tells stay as they were: that one may decide about them.
-    fn take(&mut self, list: RevisionList, number: u64) -> Option<ChangeEvent> {
-        let RevisionList { revisions, problems, unanswered, .. } = list;
+    /// Everything, for a reader that was told nothing on this stream. One that goes on is told which
+    /// revisions there are, unless a silent autoscaler may decide about more.
+    fn first(&mut self, list: RevisionList, goes_on: bool) -> ChangeEvent {
+        let (snapshot, is_whole) = (list.snapshot, list.unanswered.is_empty());
+        let nothing = ChangeEvent { version: API_VERSION, snapshot, ..ChangeEvent::default() };
+        let event = self.take(list).unwrap_or(nothing);
+        let names = event.revisions.iter().map(|one| one.name.clone()).collect();
+        ChangeEvent { whole: !goes_on, names: (goes_on && is_whole).then_some(names), ..event }
+    }
+
+    /// What is new in the latest answer; `None` if nothing is. While an autoscaler does not answer, the
+    /// revisions of which no other one tells stay as they were: that one may decide about them.
+    fn take(&mut self, list: RevisionList) -> Option<ChangeEvent> {
+        let RevisionList { snapshot, revisions, problems, unanswered, .. } = list;
         let mut present: BTreeMap<_, _> = revisions.into_iter().map(|one| (one.name.clone(), one)).collect();
         if !unanswered.is_empty() {
             for (name, one) in &self.revisions {
@@ -152,15 +201,14 @@ impl Told {
         let changed: Vec<RevisionSummary> = changed.map(|(_, one)| one.clone()).collect();
         let gone = self.revisions.keys().filter(|name| !present.contains_key(*name));
         let gone: Vec<RevisionName> = gone.cloned().collect();
-        let is_news = number == 1
-            || !changed.is_empty()
+        let is_news = !changed.is_empty()
             || !gone.is_empty()
             || (&self.problems, &self.unanswered) != (&problems, &unanswered);
         *self = Self { revisions: present, problems: problems.clone(), unanswered: unanswered.clone() };
         is_news.then_some(ChangeEvent {
             version: API_VERSION,
-            snapshot: number,
-            whole: number == 1,
+            snapshot,
+            whole: false,
             revisions: changed,
             names: None,
             gone,
@@ -172,6 +220,8 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
+    use autoscaler::api_types::{LinkTallyView, LinksView};
+    use axum::http::HeaderValue;
     use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
     use tower::ServiceExt as _;
 
@@ -225,6 +275,7 @@ mod tests {
     fn answered(problems: &[&str]) -> RevisionList {
         RevisionList {
             version: API_VERSION,
+            snapshot: 7,
             revisions: Vec::new(),
             problems: problems.iter().map(|&problem| problem.to_owned()).collect(),
             unanswered: Vec::new(),
@@ -235,11 +286,12 @@ mod tests {
     #[test]
     fn a_reader_is_told_everything_first_and_then_what_changed() {
         let mut told = Told::default();
-        assert!(told.take(answered(&[]), 1).is_some_and(|event| event.whole && event.gone.is_empty()));
-        assert_eq!(told.take(answered(&[]), 2), None);
-        let event = told.take(answered(&["a typo"]), 3).expect("a problem is news");
-        assert_eq!((event.whole, event.problems), (false, vec!["a typo".to_owned()]));
-        assert_eq!(told.take(answered(&["a typo"]), 4), None);
+        let event = told.first(answered(&[]), false);
+        assert!(event.whole && event.names.is_none() && event.gone.is_empty(), "{event:?}");
+        assert_eq!(told.take(answered(&[])), None);
+        let event = told.take(answered(&["a typo"])).expect("a problem is news");
+        assert_eq!((event.whole, event.snapshot, event.problems), (false, 7, vec!["a typo".to_owned()]));
+        assert_eq!(told.take(answered(&["a typo"])), None);
     }
 
     fn revision(name: &str) -> RevisionSummary {
@@ -256,16 +308,50 @@ mod tests {
         let mut told = Told::default();
         let (one, two) = (revision("default/deployment/one"), revision("default/deployment/two"));
         let both = RevisionList { revisions: vec![one.clone(), two.clone()], ..answered(&[]) };
-        assert_eq!(told.take(both.clone(), 1).map(|event| event.revisions.len()), Some(2));
+        assert_eq!(told.first(both.clone(), false).revisions.len(), 2);
         let of_one = RevisionList { revisions: vec![one.clone()], ..answered(&[]) };
         let silent = RevisionList { unanswered: vec!["autoscaler-b".to_owned()], ..of_one.clone() };
-        let event = told.take(silent.clone(), 2).expect("an autoscaler that is silent is news");
+        let event = told.take(silent.clone()).expect("an autoscaler that is silent is news");
         assert_eq!((event.gone, event.revisions), (Vec::new(), Vec::new()));
         assert_eq!(event.unanswered, ["autoscaler-b"]);
-        assert_eq!(told.take(silent, 3), None);
-        let event = told.take(both, 4).expect("it answers again");
+        assert_eq!(told.take(silent), None);
+        let event = told.take(both).expect("it answers again");
         assert_eq!((event.gone, event.revisions, event.unanswered), (Vec::new(), Vec::new(), Vec::new()));
-        let event = told.take(of_one, 5).expect("all answer, and one revision is gone");
+        let event = told.take(of_one).expect("all answer, and one revision is gone");
         assert_eq!(event.gone, [two.name]);
+    }
+
+    #[test]
+    fn a_reader_that_comes_back_is_told_what_there_is_and_not_that_averages_begin_anew() {
+        let one = revision("default/deployment/one");
+        let name = one.name.clone();
+        let list = RevisionList { revisions: vec![one], ..answered(&[]) };
+        let event = Told::default().first(list.clone(), true);
+        assert_eq!((event.whole, event.snapshot, event.names), (false, 7, Some(vec![name])));
+        assert_eq!(Told::default().first(answered(&[]), true).names, Some(Vec::new()), "all are gone");
+        let silent = RevisionList { unanswered: vec!["autoscaler-b".to_owned()], ..list };
+        let event = Told::default().first(silent, true);
+        assert_eq!((event.whole, event.names), (false, None), "there may be more");
+    }
+
+    #[test]
+    fn an_event_goes_on_after_one_of_the_same_autoscalers() {
+        let of = |autoscaler: &str, snapshot: u64, unanswered: &[&str]| {
+            let none = LinkTallyView { expected: 0, up: 0, down: Vec::new() };
+            let (to_activators, to_pods) = (none.clone(), none);
+            let links = vec![LinksView { autoscaler: autoscaler.to_owned(), to_activators, to_pods }];
+            let unanswered = unanswered.iter().map(|&name| name.to_owned()).collect();
+            AnswerId::of(&RevisionList { snapshot, unanswered, links, ..answered(&[]) })
+        };
+        let before = of("autoscaler-a", 7, &[]).expect("all have answered");
+        let event = encoded(&ChangeEvent::default(), Some(&before));
+        assert!(event.starts_with(b"id: autoscaler-a-7\nevent: change\ndata: {"), "{event:?}");
+        let mut headers = HeaderMap::new();
+        headers.insert("last-event-id", HeaderValue::from_static("autoscaler-a-7"));
+        assert_eq!(last_told(&headers), Some(before.clone()));
+        assert!(may_go_on(&before, of("autoscaler-a", 8, &[]).as_ref()));
+        assert!(may_go_on(&before, of("autoscaler-a", 0, &["autoscaler-b"]).as_ref()), "one is silent");
+        assert!(!may_go_on(&before, of("autoscaler-a", 3, &[]).as_ref()), "it began anew");
+        assert!(!may_go_on(&before, of("autoscaler-b", 8, &[]).as_ref()), "another one decides");
     }
 }

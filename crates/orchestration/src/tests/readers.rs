@@ -37,19 +37,23 @@ fn written(before: &ControlSnapshot, now: &ControlSnapshot) -> usize {
     now.revisions().iter().filter(|(name, revision)| is_new(name, revision)).count()
 }
 
-#[test]
-fn one_change_writes_one_revision_and_shares_all_others() {
-    let (mut world, before) = crowded();
-    assert_eq!(before.revisions().len(), REVISIONS + 1);
-    let unchanged = world.snapshot();
-    assert!(unchanged.revisions().is_same(before.revisions()), "without news nothing is copied");
+fn pod_fails(world: &mut World, number: usize) {
     let failure = PodFailure {
         pod: vocabulary::PodName::new("p"),
         at: world.now,
         reason: "the app exited with code 3".to_owned(),
         last_lines: Vec::new(),
     };
-    world.fact(PlatformFact::PodFailed { revision: numbered(7), failure });
+    world.fact(PlatformFact::PodFailed { revision: numbered(number), failure });
+}
+
+#[test]
+fn one_change_writes_one_revision_and_shares_all_others() {
+    let (mut world, before) = crowded();
+    assert_eq!(before.revisions().len(), REVISIONS + 1);
+    let unchanged = world.snapshot();
+    assert!(unchanged.revisions().is_same(before.revisions()), "without news nothing is copied");
+    pod_fails(&mut world, 7);
     let after = world.snapshot();
     assert_eq!(written(&before, &after), 1);
     world.fact(PlatformFact::RevisionRemoved(numbered(7)));
@@ -64,6 +68,26 @@ fn revisions_at_rest_are_not_written_again_as_time_passes() {
     let before = world.snapshot();
     world.pass(Duration::from_secs(10));
     assert_eq!(written(&before, &world.snapshot()), 0);
+}
+
+#[test]
+fn a_reader_that_comes_back_finds_the_revisions_that_changed_since_then_and_no_other() {
+    let (mut world, _) = crowded();
+    world.pass(Duration::from_secs(120));
+    world.snapshot();
+    let mut left = world.now;
+    for number in [7, 8] {
+        world.pass(Duration::from_secs(1));
+        let found = |world: &mut World| -> Vec<RevisionName> {
+            let snapshot = world.snapshot();
+            snapshot.views_since(left, world.now).map(|view| view.facts().name.clone()).collect()
+        };
+        assert!(found(&mut world).is_empty(), "nothing has changed");
+        pod_fails(&mut world, number);
+        let changed = found(&mut world);
+        assert_eq!(changed, [numbered(number)]);
+        left = world.now;
+    }
 }
 
 /// A pod at rest says every other second that it is there.

@@ -101,6 +101,7 @@ fn two_autoscalers_have_a_bucket_each_and_one_that_is_killed_is_followed_by_the_
         for workload in [&first, &second] {
             dashboard.asked(&revision(&namespace, workload), "\"decisions\"").await;
         }
+        assert_eq!(shown(&dashboard, &namespace).await, listed(&namespace).await, "one fleet again");
 
         // And back, for the next one.
         namespace.set_buckets(1).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tests::bench::clock;
 use tests::client::{Outcome, whole_answer};
-use tests::cluster::{PATIENCE, Workload, WorkloadPlan, in_namespace};
+use tests::cluster::{PATIENCE, Workload, WorkloadPlan, in_namespace, succeeds};
 use tests::eventually;
 
 /// Kubelet's back-off before the third failure is 10 s, and before the fourth 20 s.
@@ -41,7 +41,13 @@ fn a_request_to_an_app_that_only_crashes_is_refused_with_its_third_failure_and_n
         let app = plan.app_field("terminationMessagePolicy", json!("FallbackToLogsOnError"));
         let app = app.create(&namespace).await;
         app.takes_connections().await;
-        let answer = refusal(&app, THIRD_FAILURE_WITHIN).await;
+        // Before the third failure the request waits, and people read why.
+        let explained = eventually("explain tells of a failure before the third", PATIENCE, || async {
+            let said = succeeds(&namespace, &["explain", app.name(), "-o", "json"]).await;
+            let texts = ["exit code 3 (Error)", "from the third on requests are refused"];
+            if texts.iter().all(|text| said.contains(*text)) { Ok(()) } else { Err(said) }
+        });
+        let (answer, ()) = tokio::join!(refusal(&app, THIRD_FAILURE_WITHIN), explained);
         assert!(app.app_restarts().await >= 2, "{answer}");
         for text in ["has failed 3 times or more", "container app ended with exit code 3 (Error)"] {
             assert!(answer.contains(text), "{text:?} is missing in {answer}");
