@@ -3,6 +3,8 @@
 use orchestration::Orchestrator;
 
 use super::*;
+use crate::block::{MAGIC, block_of, next_block};
+use crate::wire::proto::FrameBody;
 
 /// The entries with the state of the control loop every ten minutes, as the event loop hands it over.
 fn with_states(entries: Vec<RecordEntry>) -> Vec<RecordEntry> {
@@ -33,6 +35,25 @@ fn replayed_from(folder: &TempDir, skipped: usize, program: &str) -> ReplayRepor
     RecordReplay::new(reader).by_program(program).run().expect("nothing is changed").clone()
 }
 
+/// Cuts each state in a segment in half. The check numbers of its blocks are right.
+fn halve_states(file: &Path) {
+    let bytes = fs::read(file).expect("a file");
+    let (magic, mut blocks) = bytes.split_at(MAGIC.len());
+    let mut halved = magic.to_vec();
+    while let Some(frames) = next_block(&mut blocks).expect("whole blocks") {
+        let (mut left, mut written) = (frames.as_slice(), Vec::new());
+        while !left.is_empty() {
+            let mut frame = FrameMessage::decode_length_delimited(&mut left).expect("a frame");
+            if let Some(FrameBody::ExactState(exact)) = &mut frame.body {
+                exact.state.truncate(exact.state.len() / 2);
+            }
+            frame.encode_length_delimited(&mut written).expect("a growing buffer has room");
+        }
+        halved.extend(block_of(&written));
+    }
+    fs::write(file, halved).expect("the disk has room");
+}
+
 #[test]
 fn the_same_program_replays_every_command_from_each_keyframe_on() {
     let folder = recorded(&with_states(entries(&calls())), 256 << 20);
@@ -55,6 +76,23 @@ fn another_program_compares_counts_from_a_keyframe_on() {
     let report = replayed_from(&folder, 1, "0.1.0 of another test");
     assert_eq!((report.keyframes, report.states, report.exact_from), (1, 0, None));
     assert!(report.likeness.share() > 0.97 && report.unknown_frames == 0, "{report:?}");
+}
+
+#[test]
+fn a_state_that_cannot_be_read_is_said_and_counts_are_compared() {
+    let folder = recorded(&with_states(entries(&calls())), 256 << 20);
+    for file in files(&folder) {
+        halve_states(&file);
+    }
+    let report = replayed_from(&folder, 1, BUILD);
+    assert_eq!((report.keyframes, report.states, report.exact_from), (1, 0, None));
+    assert!(report.likeness.share() > 0.97, "{report:?}");
+    let problems: Vec<String> = report.gaps.iter().map(ToString::to_string).collect();
+    let is_said = |problem: &String| {
+        problem.contains("an exact keyframe is not the state of this program: ")
+            && problem.ends_with("; that state is left out")
+    };
+    assert!(problems.len() == 2 && problems.iter().all(is_said), "{problems:?}");
 }
 
 #[test]
