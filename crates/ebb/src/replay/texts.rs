@@ -122,7 +122,7 @@ pub(super) fn decisions(view: &RevisionView<'_>, now: RecordTime) -> String {
     }
     if all.is_empty() {
         let (wanted, why) = (view.status.wanted, reason_text(view.status.last_reason));
-        lines.push(format!("  no decision was replayed until then; before, {wanted} pods were wanted: {why}"));
+        lines.push(format!("  no decision was replayed; before, {wanted} pods were wanted: {why}"));
     }
     lines.join("\n")
 }

@@ -1,6 +1,7 @@
 //! Records that hold the state of the control loop, replayed by the program that wrote it and by another one.
 
 use orchestration::Orchestrator;
+use scaling::RevisionStatus;
 
 use super::*;
 use crate::block::{MAGIC, block_of, next_block};
@@ -17,15 +18,31 @@ fn with_states(entries: Vec<RecordEntry>) -> Vec<RecordEntry> {
             all.push(RecordEntry { at: entry.at, input, commands: Vec::new() });
             due = entry.at + KEYFRAME_EVERY;
         }
-        match &entry.input {
-            RecordInput::Event(event) => orchestrator.handle(ControlEvent::clone(event), entry.at),
-            RecordInput::Advance => orchestrator.advance(entry.at),
-            RecordInput::State(_) => panic!("the simulator hands none over"),
-        }
-        while orchestrator.next_command().is_some() {}
+        call(&mut orchestrator, &entry);
         all.push(entry);
     }
     all
+}
+
+/// The entries with the state of the control loop behind them, as an autoscaler ends that is told to.
+fn with_last_state(mut entries: Vec<RecordEntry>) -> Vec<RecordEntry> {
+    let mut orchestrator = Orchestrator::new(OrchestratorSettings::default());
+    for entry in &entries {
+        call(&mut orchestrator, entry);
+    }
+    let at = entries.last().expect("something happens").at;
+    let input = RecordInput::State(Box::new(orchestrator.exact_state()));
+    entries.push(RecordEntry { at, input, commands: Vec::new() });
+    entries
+}
+
+fn call(orchestrator: &mut Orchestrator, entry: &RecordEntry) {
+    match &entry.input {
+        RecordInput::Event(event) => orchestrator.handle(ControlEvent::clone(event), entry.at),
+        RecordInput::Advance => orchestrator.advance(entry.at),
+        RecordInput::State(_) => panic!("the simulator hands none over"),
+    }
+    while orchestrator.next_command().is_some() {}
 }
 
 fn replayed_from(folder: &TempDir, skipped: usize, program: &str) -> ReplayReport {
@@ -68,6 +85,25 @@ fn the_same_program_replays_every_command_from_each_keyframe_on() {
     assert_eq!((report.differing, report.states), (0, 0), "exact from the beginning on: {report:?}");
     let bytes: Vec<u8> = files(&folder).iter().flat_map(|file| fs::read(file).expect("a file")).collect();
     assert!(!String::from_utf8_lossy(&bytes).contains("a-key-that"), "a key is in the record");
+}
+
+#[test]
+fn a_record_that_ends_with_a_state_ends_as_the_run_did() {
+    let folder = recorded(&with_last_state(entries(&calls())), 256 << 20);
+    let end = |skipped: usize| {
+        let mut reader =
+            RecordReader::open(folder.path(), SettingsChanges::default()).expect("the folder is there");
+        reader.skip_segments(skipped);
+        let mut replay = RecordReplay::new(reader).by_program(BUILD);
+        let states = replay.run().expect("nothing is changed").states;
+        let (known, now) = replay.snapshot().expect("a part of it is replayed");
+        let revisions: Vec<(RevisionName, RevisionStatus)> =
+            known.views(now.at).map(|view| (view.facts().name.clone(), view.status.clone())).collect();
+        (states, revisions)
+    };
+    let ((none, whole), (one, from_a_keyframe)) = (end(0), end(1));
+    assert_eq!((none, one, whole.len()), (0, 1, 3));
+    assert_eq!(from_a_keyframe, whole);
 }
 
 #[test]
