@@ -35,12 +35,12 @@ pub(crate) struct LiveRun {
     pub(crate) record: PathBuf,
     pub(crate) recorded: RecordedLoad,
     /// The requests in the order in which they were sent; times are since the beginning of the record.
-    pub(crate) sent: Vec<SentRequest>,
+    pub(crate) sent: Vec<ClientRequest>,
 }
 
 /// A request as its client saw it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SentRequest {
+pub(crate) struct ClientRequest {
     pub(crate) at: Duration,
     /// The time until its answer was there: its work, unless it waited.
     pub(crate) took: Duration,
@@ -68,8 +68,8 @@ pub(crate) fn play(setup: &LiveSetup, load: &TruthLoad, folder: &Path) -> anyhow
     })?;
     let recorded = RecordedLoad::read(&record_folders(&record)?)?.context("the record has a beginning")?;
     let after_begin =
-        |request: SentRequest| Some(SentRequest { at: request.at.checked_sub(recorded.begins)?, ..request });
-    let mut sent: Vec<SentRequest> = since_epoch.into_iter().filter_map(after_begin).collect();
+        |request: ClientRequest| Some(ClientRequest { at: request.at.checked_sub(recorded.begins)?, ..request });
+    let mut sent: Vec<ClientRequest> = since_epoch.into_iter().filter_map(after_begin).collect();
     sent.sort_by_key(|request| request.at);
     Ok(LiveRun { manifests, record, recorded, sent })
 }
@@ -88,7 +88,7 @@ async fn interrupt(ebb: &Ebb, load: &TruthLoad, length: Duration) -> anyhow::Res
 }
 
 /// Sends the requests of a load at their times. Returns them with times since the beginning of 1970.
-async fn send(load: &TruthLoad, requests: &Load, length: Duration) -> anyhow::Result<Vec<SentRequest>> {
+async fn send(load: &TruthLoad, requests: &Load, length: Duration) -> anyhow::Result<Vec<ClientRequest>> {
     let began = clock::now();
     let mut under_way = JoinSet::new();
     for at in load.arrivals(length.as_secs_f64()).into_iter().map(Duration::from_secs_f64) {
@@ -108,7 +108,7 @@ async fn send(load: &TruthLoad, requests: &Load, length: Duration) -> anyhow::Re
     while let Some(ended) = under_way.join_next().await {
         let (took, one) = ended.context("a request does not panic")?;
         let has_waited = one.waited > 0;
-        sent.extend(one.answered_since.iter().map(|at| SentRequest { at: *at + offset, took, has_waited }));
+        sent.extend(one.answered_since.iter().map(|at| ClientRequest { at: *at + offset, took, has_waited }));
         all.merge(one);
     }
     ensure!(all.answered() == all.sent, "not all were answered: {:?}", all.outcomes);

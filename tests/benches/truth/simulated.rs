@@ -11,7 +11,7 @@ use recording::RecordedRestart;
 use serde_json::Value;
 
 use super::counts::PodCounts;
-use super::live::{LiveRun, SentRequest};
+use super::live::{LiveRun, ClientRequest};
 use super::loads::TruthLoad;
 
 /// The counts of one simulation.
@@ -37,7 +37,7 @@ pub(crate) fn with_list(ebb: &Path, run: &LiveRun, load: &TruthLoad) -> anyhow::
 }
 
 /// The median work of requests that did not wait: an app takes a little longer than it is asked to.
-fn usual_work(sent: &[SentRequest]) -> Option<Duration> {
+fn usual_work(sent: &[ClientRequest]) -> Option<Duration> {
     let mut works: Vec<Duration> =
         sent.iter().filter(|request| !request.has_waited).map(|request| request.took).collect();
     works.sort();
