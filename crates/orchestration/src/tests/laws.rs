@@ -13,8 +13,8 @@ use crate::*;
 
 const ACTIVATORS: [&str; 3] = ["a", "b", "c"];
 const PODS: [&str; 3] = ["p", "q", "r"];
-/// Settings of which each has state of its own: windows alone, a forecast with a schedule, class hpa, decisions
-/// that are only compared, and a document.
+/// Settings of which each has state of its own: windows alone, a forecast with a schedule, class hpa,
+/// decisions that are only compared, and a document.
 const ANNOTATIONS: [&[(&str, &str)]; 5] = [
     &[("autoscaling.knative.dev/target", "10")],
     &[

@@ -1,5 +1,5 @@
-//! What a store has of a forecast is under no check number: whatever its numbers are, they end no process, and
-//! the count keeps its bounds.
+//! What a store has of a forecast is under no check number: whatever its numbers are, they end no process,
+//! and the count keeps its bounds.
 
 use std::sync::LazyLock;
 
