@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn a_start_with_one_pod_or_none_is_no_panic() {
-        let panics = [0, 1, 2].map(|count| PanicState::starting(PodCount::new(count), at(100)).is_panicking());
-        assert_eq!(panics, [false, false, true]);
+        let panics = |count| PanicState::starting(PodCount::new(count), at(100)).is_panicking();
+        assert_eq!([0, 1, 2].map(panics), [false, false, true]);
     }
 
     #[test]
