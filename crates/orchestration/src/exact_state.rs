@@ -15,15 +15,6 @@ use crate::state::ControlState;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExactState(ControlState);
 
-/// What the state of a control loop is about: a copy takes time in proportion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StateSize {
-    /// The revisions that the platform knows, those of other owners too.
-    pub revisions: usize,
-    /// Their pods, those that leave too.
-    pub pods: usize,
-}
-
 impl ExactState {
     /// A copy of the state. Large parts of it are shared until either is changed.
     pub(crate) fn of(state: &ControlState) -> Self {
@@ -78,4 +69,13 @@ impl ExactState {
         }
         self
     }
+}
+
+/// What the state of a control loop is about: a copy takes time in proportion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateSize {
+    /// The revisions that the platform knows, those of other owners too.
+    pub revisions: usize,
+    /// Their pods, those that leave too.
+    pub pods: usize,
 }

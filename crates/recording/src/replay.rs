@@ -67,7 +67,7 @@ pub struct ReplayReport {
     /// Whether hashes stand in the place of names, so that commands come in another order and only counts are
     /// compared.
     pub is_anonymous: bool,
-    /// The places where frames are missing.
+    /// The places where frames are missing, or where a state cannot be read.
     pub gaps: Vec<RecordGap>,
     /// Whether the record ends within a block.
     pub is_cut_off: bool,
