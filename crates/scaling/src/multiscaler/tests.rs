@@ -6,6 +6,7 @@ mod forecast;
 mod forecast_cpu;
 mod forecast_law;
 mod foreign_forecast;
+mod former_record;
 mod history;
 mod hpa;
 mod in_flight;
