@@ -69,7 +69,8 @@ pub(crate) fn service(number: u32) -> ServiceScenario {
 /// A Service with many pods.
 pub(crate) fn crowded_service(number: u32) -> ServiceScenario {
     let crowd = CROWD.to_string();
-    service_with(number, "constant,rate=2rps", &[TARGET, ("autoscaling.knative.dev/min-scale", &crowd)])
+    let annotations = [TARGET, ("autoscaling.knative.dev/min-scale", crowd.as_str())];
+    service_with(number, "constant,rate=2rps", &annotations)
 }
 
 fn service_with(number: u32, load: &str, annotations: &[(&str, &str)]) -> ServiceScenario {
