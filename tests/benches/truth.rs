@@ -1,11 +1,10 @@
 //! Does `ebb simulate` tell what `ebb up` does?
 //!
 //! `cargo bench -p tests --bench truth`. Six loads run on a recorded `ebb up`. Each is then simulated twice:
-//! with the arrivals that the client noted, the work that it asked for and the start-ups of the record; and
-//! from the record alone, which knows how many requests came in a second. Both begin at the instant of the
-//! clock at which the autoscaler has begun, so that Services are evaluated at the same times, and restart the
-//! autoscaler when it was restarted. The counts that were decided are compared over the whole time, ten times
-//! a second.
+//! with the arrivals and durations that the client noted and the start-ups of the record; and from the record
+//! alone, which knows how many requests came in a second. Both begin at the instant of the clock at which the
+//! autoscaler has begun, so that Services are evaluated at the same times, and restart the autoscaler when it
+//! was restarted. The counts that were decided are compared over the whole time, ten times a second.
 
 mod truth {
     pub(super) mod counts;

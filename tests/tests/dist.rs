@@ -1,5 +1,6 @@
-//! What `cargo xtask dist` and `cargo xtask images` make: a static executable that serves, a Debian package
-//! that dpkg takes, and images that hold what a cluster runs and nothing else.
+//! What `cargo xtask dist` and `cargo xtask images` make: a static executable that serves and simulates as
+//! other builds do, a Debian package that dpkg takes, and images that hold what a cluster runs and nothing
+//! else.
 //!
 //! `cargo suite dist`. It builds for musl, in the profile `dev` unless `$DIST_PROFILE` says otherwise,
 //! and needs `rustup target add x86_64-unknown-linux-musl`, Debian's `musl-tools`, `dpkg` and `file`.
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use tests::bench::executables;
 use tests::client::whole_answer;
+use tests::ebb::executable;
 use tests::eventually;
 
 /// Ends when it is dropped.
@@ -117,6 +119,7 @@ async fn one_command_makes_a_static_executable_and_a_package_that_dpkg_installs(
         assert!(unit.lines().any(|written| written == line), "{line} is not in\n{unit}");
     }
     serves(&place.join("usr/bin/ebb")).await;
+    simulates_as_another_build(&place.join("usr/bin/ebb"));
     said("dpkg", &[&root_option, "--force-not-root", "--force-script-chrootless", "-r", "ebb"]);
     assert!(!place.join("usr/bin/ebb").exists(), "it is removed");
 }
@@ -143,6 +146,31 @@ async fn serves(ebb: &Path) {
         if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(answer) }
     })
     .await;
+}
+
+/// The executable is linked to musl, whose logarithms and powers are others than those of the C library that
+/// tests are linked to: the same seeds make the same worlds in both.
+fn simulates_as_another_build(ebb: &Path) {
+    let world: &[&str] = &["simulate", "--world", "random", "--seed", "3"];
+    let load: &[&str] = &[
+        "simulate",
+        "-f",
+        "config/samples/autoscale-go.yaml",
+        "--load",
+        "autoscale-go=diurnal,peak=50rps,trough=5rps,period=10m",
+        "--service-time",
+        "120ms,p99=800ms",
+        "--start-up",
+        "2s..5s",
+        "--minutes",
+        "10",
+    ];
+    for arguments in [world, load] {
+        let [musl, other] = [ebb.to_owned(), executable()]
+            .map(|program| said(program.to_str().expect("UTF-8"), arguments));
+        assert!(!musl.is_empty(), "{arguments:?}");
+        assert_eq!(musl, other, "{arguments:?}");
+    }
 }
 
 #[test]

@@ -155,6 +155,7 @@ impl EventLoop {
             self.settle();
         }
         self.metrics.owns(&self.name, 0);
+        self.record.end(&self.orchestrator, self.clock.now());
         self.finish_histories().await;
         // Links first, so that no task is left waiting for room in a channel without a reader.
         drop((self.handles, self.words, self.snapshots));
@@ -286,7 +287,7 @@ impl EventLoop {
             self.orchestrator.advance(now);
             self.perform(now);
         }
-        if self.record.takes_state(self.orchestrator.revision_count(), now) {
+        if self.record.takes_state(self.orchestrator.state_size(), now) {
             self.record.begin(|| RecordInput::State(Box::new(self.orchestrator.exact_state())), now);
         }
         self.record.hand_over_if_due(now);

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread;
 use std::time::Duration;
 
-use orchestration::{ControlCommand, ControlEvent, OrchestratorSettings};
+use orchestration::{ControlCommand, ControlEvent, OrchestratorSettings, StateSize};
 use recording::{
     KEYFRAME_EVERY, KeyframeHistories, RecordEntry, RecordInput, RecordLoss, RecordSettings, RecordWriter,
     RecordedNames, build_of_this_program,
@@ -36,10 +36,10 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// How long the end of an autoscaler waits for its last calls to be written.
 const FINISH_MAX: Duration = Duration::from_secs(2);
 
-/// With more revisions the state of the control loop is not recorded. A copy of it is made between two
-/// events, and takes some microseconds for each revision; what is more than 4 MiB as bytes is not written
-/// anyway.
-const STATE_REVISIONS_MAX: usize = 250;
+/// With more revisions or pods the state of the control loop is not recorded. A copy of it is made between
+/// two events and may take 5 ms: at most 20 µs for each revision and 1 µs for each pod, which the benchmark
+/// `record` measures. What is more than 4 MiB as bytes is not written anyway.
+const STATE_SIZE_MAX: StateSize = StateSize { revisions: 200, pods: 1_000 };
 
 /// The event loop's end of the way to the record.
 #[derive(Debug)]
@@ -149,14 +149,25 @@ impl Recorder {
         self.calls.push(RecordEntry { at: now, input, commands: Vec::new() });
     }
 
-    /// Whether the state of the control loop, which knows so many revisions, is to be recorded before its
-    /// next call. It is asked for at most every ten minutes, with the keyframe that every program reads.
-    pub(crate) fn takes_state(&mut self, revisions: usize, now: Timestamp) -> bool {
+    /// Whether the state of the control loop, which is this large, is to be recorded before its next call. It
+    /// is asked for at most every ten minutes, with the keyframe that every program reads.
+    pub(crate) fn takes_state(&mut self, size: StateSize, now: Timestamp) -> bool {
         if self.continuity != RecordContinuity::Whole || self.state_at.is_none_or(|at| now < at) {
             return false;
         }
         self.state_at = Some(now + KEYFRAME_EVERY);
-        self.takes_states && revisions <= STATE_REVISIONS_MAX
+        self.has_room_for(size)
+    }
+
+    /// Whether the state of the control loop, which is this large, is to be recorded behind its last call: a
+    /// replay from a keyframe on then ends with it.
+    pub(crate) fn takes_last_state(&self, size: StateSize) -> bool {
+        self.continuity == RecordContinuity::Whole && self.state_at.is_some() && self.has_room_for(size)
+    }
+
+    fn has_room_for(&self, size: StateSize) -> bool {
+        let StateSize { revisions, pods } = STATE_SIZE_MAX;
+        self.takes_states && size.revisions <= revisions && size.pods <= pods
     }
 
     /// A command came out of the last call.

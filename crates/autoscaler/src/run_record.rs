@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use orchestration::ControlCommand;
+use orchestration::{ControlCommand, Orchestrator, StateSize};
 use recording::{RecordEntry, RecordInput, RecordedNames};
 use settings::RecordPlace;
 use vocabulary::Timestamp;
@@ -126,10 +126,19 @@ impl RunRecord {
     }
 
     /// Whether the state of the control loop is to be noted before its next call.
-    pub(crate) fn takes_state(&mut self, revisions: usize, now: Timestamp) -> bool {
+    pub(crate) fn takes_state(&mut self, size: StateSize, now: Timestamp) -> bool {
         match &mut self.state {
             RecordState::Off | RecordState::Undecided(_) | RecordState::Unwanted => false,
-            RecordState::On(open) => open.recorder.takes_state(revisions, now),
+            RecordState::On(open) => open.recorder.takes_state(size, now),
+        }
+    }
+
+    /// The control loop makes no more calls: its state ends the record, if that has room for it.
+    pub(crate) fn end(&mut self, orchestrator: &Orchestrator, now: Timestamp) {
+        if let RecordState::On(open) = &mut self.state
+            && open.recorder.takes_last_state(orchestrator.state_size())
+        {
+            open.recorder.begin(RecordInput::State(Box::new(orchestrator.exact_state())), now);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The command line: which commands there are, and what each takes.
 
+mod annotation_names;
 mod api;
 mod cluster;
 mod cluster_install;

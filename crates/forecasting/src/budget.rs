@@ -251,7 +251,7 @@ impl PredictionBudget {
             extra: u32::try_from(tenths_up(running.extra)).unwrap_or(u32::MAX),
             reactive: u32::try_from(running.reactive / TENTH_MILLIS).unwrap_or(u32::MAX),
         };
-        self.ended_count += 1;
+        self.ended_count = self.ended_count.saturating_add(1);
         let minutes = Arc::make_mut(&mut self.ended);
         if minutes.len() == MINUTES_SPENT_MAX
             && let Some(oldest) = minutes.pop_front()

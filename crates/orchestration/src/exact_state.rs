@@ -76,3 +76,12 @@ impl ExactState {
         self
     }
 }
+
+/// What the state of a control loop is about: a copy takes time in proportion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateSize {
+    /// The revisions that the platform knows, those of other owners too.
+    pub revisions: usize,
+    /// Their pods, those that leave too.
+    pub pods: usize,
+}

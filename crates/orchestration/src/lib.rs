@@ -53,7 +53,7 @@ mod view;
 mod word_intake;
 
 pub use events::{ControlCommand, ControlEvent, LinkNews, Peer, Priority, Unassignment, Urgency};
-pub use exact_state::ExactState;
+pub use exact_state::{ExactState, StateSize};
 pub use facts::{
     ActivatorFacts, ActivatorLife, AppOutput, Entrance, OtherAutoscaler, PlatformFact, PodFacts, PodFailure,
     PodKill, RevisionFacts, RouteInForce, Subject,

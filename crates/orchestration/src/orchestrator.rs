@@ -8,7 +8,7 @@ use settings::ClusterConfig;
 use vocabulary::{RevisionId, RevisionName, TimeZoneName, Timestamp};
 
 use crate::events::{ControlCommand, ControlEvent};
-use crate::exact_state::ExactState;
+use crate::exact_state::{ExactState, StateSize};
 use crate::fact_intake::FactIntake;
 use crate::links::LinkOpening;
 use crate::orchestrator_settings::OrchestratorSettings;
@@ -49,9 +49,10 @@ impl Orchestrator {
         ExactState::of(&self.state)
     }
 
-    /// The number of revisions that the platform knows, those of other owners too.
-    pub fn revision_count(&self) -> usize {
-        self.state.registry.revisions.len()
+    /// How large the state is now, before any copy of it is made.
+    pub fn state_size(&self) -> StateSize {
+        let registry = &self.state.registry;
+        StateSize { revisions: registry.revisions.len(), pods: registry.pod_count() }
     }
 
     /// Takes in what happened. Some of what follows is done by [`Orchestrator::advance`], for which

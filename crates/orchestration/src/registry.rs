@@ -168,6 +168,11 @@ impl Registry {
         self.pod_ids.release(name);
     }
 
+    /// The number of pods of all revisions.
+    pub(crate) fn pod_count(&self) -> usize {
+        self.owners.len()
+    }
+
     pub(crate) fn pod_mut(&mut self, revision: RevisionId, pod: PodId) -> Option<&mut PodRecord> {
         self.revisions.get_mut(&revision)?.pods.get_mut(&pod)
     }

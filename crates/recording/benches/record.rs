@@ -6,51 +6,47 @@
 //! ```
 //!
 //! The runs are those of the simulator, whose control loop is the real one. In the first hour an autoscaler
-//! decides in two lives, and a tenth of the Services has bursts. In the second one two autoscalers are
-//! killed, stall and take over from each other.
+//! decides in two lives, and a tenth of the Services has bursts; its first life is also replayed from its
+//! first keyframe on. In the second one two autoscalers are killed, stall and take over from each other.
 
 #[path = "../../simulator/benches/shared/figures.rs"]
 mod figures;
+#[path = "record/runs.rs"]
+mod runs;
+#[path = "record/states.rs"]
+mod states;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use figures::Figure;
-use orchestration::{ControlEvent, ExactState, Orchestrator, OrchestratorSettings};
+use orchestration::ControlEvent;
 use recording::{
-    RecordEntry, RecordInput, RecordReader, RecordReplay, RecordSettings, RecordWriter, RecordedNames,
-    ReplayReport, SettingsChanges, record_folders,
+    RecordEntry, RecordInput, RecordReader, RecordReplay, ReplayReport, SettingsChanges, record_folders,
 };
-use settings::{ClusterConfig, RevisionSettings};
-use simulator::{
-    LoadBeginning, LoadSource, OwnerCall, Scenario, ServiceLoad, ServiceScenario, SimulationPace,
-    TimeDistribution, WorldDelays, WorldPlan, lives_of_owners, new_service, simulate_with_calls,
-};
-use vocabulary::{ActivatorWord, PodWord, ReplicaName, RevisionName};
+use runs::{GoalEnd, cpu_seconds, entry, run, service, write};
+use simulator::{OwnerCall, WorldPlan, lives_of_owners};
+use states::{from_keyframe, state_of_crowds, state_of_services};
+use vocabulary::{ActivatorWord, PodWord};
 
 /// The goals: times as fast as the run was, bytes for each report, and seconds of a core for each entry:
 /// 10,000 links with a report a second may take 0.05 cores.
 const SPEED_MIN: f64 = 500.0;
 const REPORT_BYTES_MAX: f64 = 12.0;
 const ENTRY_SECONDS_MAX: f64 = 0.05 / 10_000.0;
-/// The event loop copies its state for an exact keyframe, of at most 250 revisions and in at most 5 ms.
-const STATE_COPY_MS_MAX: f64 = 5.0 / 250.0;
-const STATE_COPIES: u32 = 20;
-/// Entries come to the writer in such groups.
-const TOGETHER: usize = 256;
 
 fn main() -> ExitCode {
     let is_quick = std::env::args().any(|argument| argument == "--quick");
     let (services, length) = if is_quick { (20, 300) } else { (100, 1_800) };
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (mut written, mut goals) = (WritingCost::default(), Vec::new());
+    let (mut written, mut goals) = (WritingCost::default(), vec![state_of_crowds(services / 10)]);
     for life in 1..=2 {
-        let calls = run(services, Duration::from_secs(length), life);
+        let calls = run((0..services).map(service), Duration::from_secs(length), life);
         if life == 1 {
-            goals.push(copied_state(&calls, services));
+            goals.push(state_of_services(&calls, services));
+            // The short form has no keyframe.
+            goals.extend((!is_quick).then(|| from_keyframe(calls.clone())));
         }
         written.add(folder.path(), calls);
     }
@@ -64,19 +60,6 @@ fn main() -> ExitCode {
         figures::keep("recording", "record", &figures);
     }
     if are_met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Whether numbers are as good as they should be.
-struct GoalEnd {
-    figures: Vec<Figure>,
-    /// Whether nothing but speed can be what is missing.
-    is_about_speed: bool,
-}
-
-impl GoalEnd {
-    fn is_met(&self) -> bool {
-        self.figures.iter().all(|figure| figure.is_met)
-    }
 }
 
 /// Records two autoscalers that restart and take over from each other, and replays both records.
@@ -93,64 +76,6 @@ fn takeovers(services: u32, length: Duration) -> GoalEnd {
     }
     let folders = record_folders(folder.path()).expect("the folder is there");
     replayed("takeovers", &folders, plan.length())
-}
-
-/// What a copy of the state takes of the event loop, which stands still meanwhile: at the end of a run.
-fn copied_state(calls: &[OwnerCall], services: u32) -> GoalEnd {
-    let mut orchestrator = Orchestrator::new(OrchestratorSettings::default());
-    for call in calls {
-        match &call.event {
-            Some(event) => orchestrator.handle(event.clone(), call.at),
-            None => orchestrator.advance(call.at),
-        }
-        while orchestrator.next_command().is_some() {}
-    }
-    let before = cpu_seconds();
-    // They are dropped by the thread that writes.
-    let copies: Vec<ExactState> = (0..STATE_COPIES).map(|_| orchestrator.exact_state()).collect();
-    let milliseconds = (cpu_seconds() - before) * 1e3 / f64::from(STATE_COPIES);
-    drop(copies);
-    let limit = STATE_COPY_MS_MAX * f64::from(services);
-    println!("state: a copy of {services} Services takes {milliseconds:.3} ms (at most {limit:.1})");
-    let goal = format!("ms of the event loop for the state of {services} Services");
-    GoalEnd { figures: vec![Figure::at_most(&goal, milliseconds, limit)], is_about_speed: true }
-}
-
-/// The calls of the control loop in one run; its chance follows from the number of the life.
-fn run(services: u32, length: Duration, life: u64) -> Vec<OwnerCall> {
-    let scenario = Scenario {
-        cluster: Arc::new(ClusterConfig::default()),
-        services: (0..services).map(service).collect(),
-        cores: BTreeMap::new(),
-        delays: WorldDelays::default(),
-        beginning: LoadBeginning::default(),
-        length,
-        seed: life,
-        pace: SimulationPace::EveryRequest,
-        faults: Vec::new(),
-    };
-    simulate_with_calls(&scenario).expect("a scenario that can be simulated").1
-}
-
-fn service(number: u32) -> ServiceScenario {
-    let load = if number.is_multiple_of(10) {
-        "bursty,burst=40rps,every=4m,length=20s"
-    } else {
-        "constant,rate=2rps"
-    };
-    let LoadSource::Shape(load) = ServiceLoad::parse(&format!("*={load}")).expect("a load").source else {
-        panic!("{load} is a file");
-    };
-    let cluster = ClusterConfig::default();
-    let annotations = BTreeMap::from([("autoscaling.knative.dev/target".to_owned(), "10".to_owned())]);
-    let settings = RevisionSettings::read(&annotations, &cluster, None).expect("good annotations").value;
-    let name = RevisionName::new("default", "service", &format!("app-{number}")).expect("a name");
-    ServiceScenario {
-        facts: new_service(name, settings, 0, &cluster),
-        load: Some(load),
-        service_time: TimeDistribution::parse("120ms,p99=800ms").expect("a time"),
-        start_up: TimeDistribution::parse("2s..5s").expect("a time"),
-    }
 }
 
 /// What it took to write all entries.
@@ -199,31 +124,10 @@ impl WritingCost {
     }
 }
 
-/// Writes a record of these entries.
-fn write(folder: &Path, entries: &[RecordEntry]) {
-    let mut writer = RecordWriter::new(RecordSettings {
-        folder: folder.to_owned(),
-        bytes_max: 4 << 30,
-        owner: ReplicaName::new("autoscaler-1"),
-        orchestrator: OrchestratorSettings::default(),
-        build: "a benchmark".to_owned(),
-        names: RecordedNames::Plain,
-    });
-    for group in entries.chunks(TOGETHER) {
-        writer.write(group).expect("the disk has room");
-    }
-    writer.flush().expect("the disk has room");
-}
-
 /// The bytes of the files of a record.
 fn bytes_of(folder: &Path) -> u64 {
     let files = std::fs::read_dir(folder).expect("the folder is there");
     files.map(|file| file.and_then(|file| file.metadata()).expect("a file is there").len()).sum()
-}
-
-fn entry(call: OwnerCall) -> RecordEntry {
-    let input = call.event.map_or(RecordInput::Advance, |event| RecordInput::Event(Box::new(event)));
-    RecordEntry { at: call.at, input, commands: call.commands }
 }
 
 /// Whether an entry is what a reporter measured in a second.
@@ -271,12 +175,4 @@ fn replayed(run: &str, folders: &[PathBuf], length: Duration) -> GoalEnd {
         },
     ];
     GoalEnd { figures, is_about_speed: is_exact }
-}
-
-/// The time that this thread, the only one, has spent on a processor.
-fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
-    let nanoseconds: f64 =
-        text.split_whitespace().next().and_then(|text| text.parse().ok()).expect("a number comes first");
-    nanoseconds / 1e9
 }

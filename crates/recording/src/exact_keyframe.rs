@@ -26,3 +26,20 @@ pub(crate) fn state_in(bytes: &[u8]) -> Result<ExactState, FrameFault> {
         problem: format!("is not the state of this program: {error}"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Bytes of no state are refused, or are a state: they end no program that reads them.
+        #[test]
+        fn bytes_of_no_state_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            if let Err(fault) = state_in(&bytes) {
+                prop_assert!(fault.to_string().starts_with("an exact keyframe is not the state"));
+            }
+        }
+    }
+}

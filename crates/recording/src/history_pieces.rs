@@ -71,6 +71,7 @@ impl PastHistories {
 #[cfg(test)]
 mod tests {
     use forecasting::{DemandMinutes, MinuteDemand, PastDemand as _};
+    use proptest::prelude::*;
     use scaling::DemandDays;
     use settings::Metric;
 
@@ -131,5 +132,31 @@ mod tests {
         }
         past.take_in_piece("nothing", &[]);
         assert_eq!((known_minutes(&past, 1), past.faults.len()), (250, 1));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn bytes_of_no_piece_are_told(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut past = PastHistories::default();
+            past.take_in_piece("a piece", &bytes);
+            prop_assert_eq!((past.faults.len(), past.histories.len()), (1, 0));
+        }
+
+        /// The check number of the block is that of the changed text, so the text alone tells what is wrong.
+        #[test]
+        fn a_history_of_another_text_is_told_or_read(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+        ) {
+            let mut text = json(&[stored(1, 40)]).expect("numbers");
+            for (place, byte) in changes {
+                let place = place.index(text.len());
+                text[place] = byte;
+            }
+            let mut past = PastHistories::default();
+            past.take_in_piece("a piece", &block_of(&text));
+            prop_assert_eq!(past.faults.len() + past.histories.len(), 1, "{:?}", past.faults);
+        }
     }
 }

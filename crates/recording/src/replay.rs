@@ -7,6 +7,7 @@
 //! over time.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::path::Path;
 use std::time::Duration;
 
 use orchestration::{
@@ -66,7 +67,7 @@ pub struct ReplayReport {
     /// Whether hashes stand in the place of names, so that commands come in another order and only counts are
     /// compared.
     pub is_anonymous: bool,
-    /// The places where frames are missing.
+    /// The places where frames are missing, or where a state cannot be read.
     pub gaps: Vec<RecordGap>,
     /// Whether the record ends within a block.
     pub is_cut_off: bool,
@@ -209,7 +210,7 @@ impl RecordReplay {
                 }
                 self.call(Some(*event), &outcome);
             }
-            FrameContent::ExactState(state) => self.go_on_exactly(&state)?,
+            FrameContent::ExactState(state) => self.go_on_exactly(&state),
             FrameContent::Advance => self.call(None, &outcome),
             FrameContent::Unknown => self.report.unknown_frames += 1,
         }
@@ -264,18 +265,27 @@ impl RecordReplay {
 
     /// Goes on with the state that the control loop had here, if another program cannot have written it.
     /// Nothing is gained where the replay is exact, or asks what other settings would have decided.
-    fn go_on_exactly(&mut self, state: &[u8]) -> Result<(), FrameFault> {
+    fn go_on_exactly(&mut self, bytes: &[u8]) {
         let is_exact = self.run.as_ref().is_some_and(|run| run.translation.is_none());
         if is_exact || !self.is_own || self.has_changes || self.report.is_anonymous {
-            return Ok(());
+            return;
         }
-        let orchestrator = Orchestrator::restored(state_in(state)?);
+        let state = match state_in(bytes) {
+            Ok(state) => state,
+            // The keyframe that every program reads stands before it.
+            Err(fault) => return self.note_unread_state(&fault),
+        };
+        let orchestrator = Orchestrator::restored(state);
         self.end_run();
         self.awaiting_keyframe = None;
         self.run = Some(ReplayRun::going_on(orchestrator, None, self.now));
         self.report.exact_from = None;
         self.report.states += 1;
-        Ok(())
+    }
+
+    fn note_unread_state(&mut self, fault: &FrameFault) {
+        let file = self.reader.present_file().map(Path::to_owned).unwrap_or_default();
+        self.report.gaps.push(RecordGap { file, problem: format!("{fault}; that state is left out") });
     }
 
     /// Makes a recorded call again: of an event, or of what was due.

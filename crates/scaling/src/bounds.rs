@@ -104,6 +104,7 @@ mod tests {
     fn the_lower_bound_wins_over_an_upper_one_below_it() {
         for (min, max, initial, initialization, number, expected) in [
             (5, Some(3), 1, Initialization::Done, Some(2), Some(5)),
+            (5, Some(3), 1, Initialization::Done, Some(5), Some(3)),
             (5, Some(3), 1, Initialization::Done, Some(10), Some(3)),
             (0, Some(3), 10, Initialization::Pending, Some(1), Some(10)),
             (0, Some(3), 10, Initialization::Pending, Some(20), Some(3)),

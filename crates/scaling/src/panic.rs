@@ -78,3 +78,44 @@ impl PanicState {
         self.most
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_secs(60);
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_start_with_one_pod_or_none_is_no_panic() {
+        let panics = |count| PanicState::starting(PodCount::new(count), at(100)).is_panicking();
+        assert_eq!([0, 1, 2].map(panics), [false, false, true]);
+    }
+
+    #[test]
+    fn panic_is_left_once_more_than_a_stable_window_has_passed_and_holds_nothing_then() {
+        let mut panic = PanicState::starting(PodCount::new(3), at(100));
+        panic.calm(WINDOW, at(160));
+        assert!(panic.is_panicking(), "a whole window has passed, and no more");
+        panic.calm(WINDOW, at(160) + Duration::from_nanos(1));
+        assert_eq!((panic.mode(), panic.hold(PodCount::ZERO)), (Mode::Stable, PodCount::ZERO));
+    }
+
+    #[test]
+    fn pods_that_were_found_count_until_an_alarm_and_are_held_after_it() {
+        let mut panic = PanicState::starting(PodCount::new(3), at(100));
+        assert!(panic.only_holds());
+        for (ready, providing) in [(1, 3), (5, 5)] {
+            assert_eq!(panic.providing(PodCount::new(ready)), PodCount::new(providing));
+        }
+        panic.alarm(at(130));
+        assert!(panic.is_panicking() && !panic.only_holds());
+        assert_eq!(panic.providing(PodCount::ONE), PodCount::ONE);
+        assert_eq!(panic.hold(PodCount::new(2)), PodCount::new(3));
+        panic.calm(WINDOW, at(190));
+        assert!(panic.is_panicking(), "the window counts from the alarm on");
+    }
+}

@@ -8,7 +8,8 @@
 //!
 //! Each seed draws a load of some hours, a service time and a start-up. Both classes meet the same arrivals
 //! and service times, request by request, at one activator. A world is worse than its twin if its waits are
-//! longer by more than 2 % and by more than a second; the worst five are printed.
+//! longer by more than 2 % and by more than a second. The worst five are printed, each with the time in which
+//! class kpa had more pods and the reasons of both: a twin that is late wants more pods afterwards.
 
 #[path = "shared/arguments.rs"]
 mod arguments;
@@ -26,8 +27,9 @@ use arguments::number_after;
 use figures::Figure;
 use settings::{ClusterConfig, RevisionSettings};
 use simulator::{
-    LoadBeginning, LoadShape, LoadSource, Scenario, ServiceLoad, ServiceReport, ServiceScenario,
-    SimulationPace, TimeDistribution, WorldDelays, new_service, simulate,
+    CountDifference, LoadBeginning, LoadShape, LoadSource, Scenario, ServiceLoad, ServiceReport,
+    ServiceScenario, SimulationPace, TimeDistribution, WorldDelays, greatest_differences, new_service,
+    simulate,
 };
 use split_mix::SplitMix;
 use vocabulary::RevisionName;
@@ -92,7 +94,7 @@ fn judge(mut pairs: Vec<TwinPair>) -> [Figure; 3] {
     }
     pairs.sort_by(|one, other| other.longer().total_cmp(&one.longer()));
     for pair in pairs.iter().take(WORST) {
-        println!("{pair}");
+        println!("{pair}\n  {}", pair.reason.as_deref().unwrap_or("class kpa never had more pods"));
     }
     figures
 }
@@ -121,6 +123,8 @@ struct TwinPair {
     load: String,
     kpa: RequestWaits,
     ahpa: RequestWaits,
+    /// When class kpa had most pods more, and why; `None` if it never had, or if requests waited as long.
+    reason: Option<String>,
 }
 
 impl TwinPair {
@@ -129,18 +133,14 @@ impl TwinPair {
         let load = draws.load();
         let [service, start_up] = [draws.between(50, 900), draws.between(1, 90)];
         let times = [format!("{service}ms,p99={}ms", 4 * service), format!("{start_up}s")];
-        let waits = |class: &str| {
+        let report = |class: &str| {
             let scenario = TwinWorld { seed, slots, load: &load, times: &times, length }.scenario(class);
-            let report = simulate(&scenario).expect("a scenario that can be simulated");
-            RequestWaits::of(&report.services[0])
+            simulate(&scenario).expect("a scenario that can be simulated").services.swap_remove(0)
         };
-        Self {
-            seed,
-            slots,
-            kpa: waits("kpa"),
-            ahpa: waits("ahpa"),
-            load: format!("{load}; {}", times.join("; ")),
-        }
+        let reports = ["kpa", "ahpa"].map(report);
+        let [kpa, ahpa] = reports.each_ref().map(RequestWaits::of);
+        let reason = if ahpa.seconds > kpa.seconds { more_pods_of_kpa(&reports, length) } else { None };
+        Self { seed, slots, kpa, ahpa, reason, load: format!("{load}; {}", times.join("; ")) }
     }
 
     /// The seconds by which requests waited longer with class ahpa.
@@ -155,11 +155,32 @@ impl TwinPair {
 
 impl std::fmt::Display for TwinPair {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { seed, slots, load, kpa, ahpa } = self;
+        let Self { seed, slots, load, kpa, ahpa, reason: _ } = self;
         write!(to, "seed {seed}, {slots} in a pod, {load}: ")?;
         write!(to, "class kpa {} requests {:.1} s, ", kpa.requests, kpa.seconds)?;
         write!(to, "class ahpa {} requests {:.1} s", ahpa.requests, ahpa.seconds)
     }
+}
+
+/// When class kpa, which is the first, had most pods more than class ahpa, with the reasons of both.
+fn more_pods_of_kpa([kpa, ahpa]: &[ServiceReport; 2], length: Duration) -> Option<String> {
+    let all = greatest_differences(&kpa.counts, &ahpa.counts, length, usize::MAX);
+    let more = |CountDifference { first, second, .. }: &CountDifference| {
+        first.count.value().saturating_sub(second.count.value())
+    };
+    let most = all.into_iter().filter(|found| more(found) > 0);
+    let most = most.max_by_key(|found| (more(found), found.lasted));
+    most.map(|CountDifference { at, lasted, first, second }| {
+        format!(
+            "after {} s, for {} s: class kpa {} pods ({}), class ahpa {} ({})",
+            at.as_secs(),
+            lasted.as_secs(),
+            first.count,
+            first.why,
+            second.count,
+            second.why
+        )
+    })
 }
 
 /// What both worlds of a pair have in common.

@@ -15,6 +15,8 @@
 mod arguments;
 #[path = "shared/cpu_seconds.rs"]
 mod cpu_seconds;
+#[path = "shared/figures.rs"]
+mod figures;
 #[path = "worlds/progress.rs"]
 mod progress;
 
@@ -58,8 +60,13 @@ fn main() -> ExitCode {
     }
     progress.note();
     println!("{}\n{}", progress.line(), progress.tally.reached);
+    if hours < HOURS_FOR_EVERY_STATE {
+        return ExitCode::SUCCESS;
+    }
+    // How fast the machine is decides nothing about the laws, so a goal that is missed ends no run.
+    figures::keep("simulator", "worlds", &progress.figures());
     let missing = progress.tally.reached.missing();
-    if hours >= HOURS_FOR_EVERY_STATE && !missing.is_empty() {
+    if !missing.is_empty() {
         println!("no world has reached {missing:?}");
         return ExitCode::FAILURE;
     }

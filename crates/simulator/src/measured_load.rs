@@ -1,9 +1,10 @@
 //! The load of a run that was recorded: how many requests arrived in each second, and how long one took.
 //!
 //! A record holds no single request. When some of them arrived is known all the same, because an activator
-//! says at once that it holds more than before. The others arrive in their second as regularly as the counts
-//! of the seconds around say: where these differ as those of random arrivals do, at any time of it with the
-//! same chance; where they hardly differ, at nearly equal intervals. Each takes the mean time of its minute.
+//! says at once that it holds more than before. All arrive in their second as regularly as the counts of the
+//! seconds around say: where these differ as those of random arrivals do, at any time of it with the same
+//! chance; where they hardly differ, at nearly equal intervals. Those whose times are known stand in the
+//! place of the nearest drawn ones. Each takes the mean time of its minute.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -127,8 +128,12 @@ impl MeasuredArrivals {
         self.left.extend(known[..passed].iter().filter(|at| **at >= begins).take(count));
         self.next_known += passed;
         let shape = self.gap_shapes.get(second / SECONDS_PER_MINUTE).copied().unwrap_or(1.0);
-        let drawn = spread(&mut self.draws, count - self.left.len(), shape);
-        self.left.extend(drawn.into_iter().map(|part| begins + SECOND.mul_f64(part)));
+        let drawn = spread(&mut self.draws, count, shape);
+        let mut drawn: Vec<Duration> =
+            drawn.into_iter().map(|part| begins + SECOND.mul_f64(part)).collect();
+        drawn.sort_unstable();
+        let others = without_nearest(&drawn, &self.left);
+        self.left.extend(others);
         for at in &mut self.left {
             *at = at.saturating_sub(self.load.past_second);
         }
@@ -141,9 +146,60 @@ impl MeasuredArrivals {
     }
 }
 
+/// The drawn times but those in whose place known ones stand: in their order the nearest one of each. A known
+/// arrival is one of all that came in its second, and none beside them: where a rate rises, the first
+/// arrivals are known, and drawn ones between them would be a peak that the run never had.
+fn without_nearest(drawn: &[Duration], known: &[Duration]) -> Vec<Duration> {
+    let mut others = Vec::with_capacity(drawn.len().saturating_sub(known.len()));
+    let mut next = 0;
+    for (place, at) in known.iter().enumerate() {
+        let after = drawn.partition_point(|drawn| drawn < at);
+        let is_before_nearer =
+            after > 0 && drawn.get(after).is_none_or(|later| *at - drawn[after - 1] < *later - *at);
+        let nearest = if is_before_nearer { after - 1 } else { after };
+        // No drawn time makes room for two, and those of the later known ones are left for them.
+        let left_for_others = drawn.len() - (known.len() - place);
+        let replaced = nearest.max(next).min(left_for_others);
+        others.extend_from_slice(&drawn[next..replaced]);
+        next = replaced + 1;
+    }
+    others.extend_from_slice(&drawn[next..]);
+    others
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_known_arrival_stands_in_the_place_of_the_nearest_drawn_one() {
+        let times = |milliseconds: &[u64]| -> Vec<Duration> {
+            milliseconds.iter().map(|at| Duration::from_millis(*at)).collect()
+        };
+        let drawn = times(&[100, 300, 500, 700, 900]);
+        let cases: [(&[u64], &[u64]); 6] = [
+            (&[], &[100, 300, 500, 700, 900]),
+            (&[310], &[100, 500, 700, 900]),
+            (&[180, 190], &[500, 700, 900]),
+            (&[0, 10, 20], &[700, 900]),
+            (&[990, 990], &[100, 300, 500]),
+            (&[500, 500, 500, 500, 500], &[]),
+        ];
+        for (known, others) in cases {
+            assert_eq!(without_nearest(&drawn, &times(known)), times(others), "{known:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_rises_has_no_peak_above_the_one_that_it_reaches() {
+        // Five evenly in each second, then forty; of the first ones of those it is known when they came.
+        let counts: Vec<f32> = (0..40).map(|second| if second < 20 { 5.0 } else { 40.0 }).collect();
+        let known: Vec<Duration> = (0..8).map(|place| Duration::from_millis(20_000 + 25 * place)).collect();
+        let load = MeasuredLoad::new(&counts, Vec::new()).with_known_times(Duration::ZERO, &known);
+        let found = arrivals(&load);
+        assert_eq!(found.len(), 900);
+        assert!(peak(&found) <= 11, "eight within a fifth of a second, and {} at most", peak(&found));
+    }
 
     #[test]
     fn fractions_of_requests_are_kept_for_the_next_second() {

@@ -34,8 +34,17 @@ pub(crate) struct LiveRun {
     /// The folder of the record.
     pub(crate) record: PathBuf,
     pub(crate) recorded: RecordedLoad,
-    /// When each request was sent, after the beginning of the record, in their order.
-    pub(crate) sent: Vec<Duration>,
+    /// The requests in the order in which they were sent; times are since the beginning of the record.
+    pub(crate) sent: Vec<ClientRequest>,
+}
+
+/// A request as its client saw it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientRequest {
+    pub(crate) at: Duration,
+    /// The time until its answer was there: its work, unless it waited.
+    pub(crate) took: Duration,
+    pub(crate) has_waited: bool,
 }
 
 pub(crate) fn play(setup: &LiveSetup, load: &TruthLoad, folder: &Path) -> anyhow::Result<LiveRun> {
@@ -58,9 +67,10 @@ pub(crate) fn play(setup: &LiveSetup, load: &TruthLoad, folder: &Path) -> anyhow
         anyhow::Ok(sent)
     })?;
     let recorded = RecordedLoad::read(&record_folders(&record)?)?.context("the record has a beginning")?;
-    let after_begin = |at: &Duration| at.checked_sub(recorded.begins);
-    let mut sent: Vec<Duration> = since_epoch.iter().filter_map(after_begin).collect();
-    sent.sort();
+    let after_begin =
+        |request: ClientRequest| Some(ClientRequest { at: request.at.checked_sub(recorded.begins)?, ..request });
+    let mut sent: Vec<ClientRequest> = since_epoch.into_iter().filter_map(after_begin).collect();
+    sent.sort_by_key(|request| request.at);
     Ok(LiveRun { manifests, record, recorded, sent })
 }
 
@@ -77,22 +87,30 @@ async fn interrupt(ebb: &Ebb, load: &TruthLoad, length: Duration) -> anyhow::Res
     }
 }
 
-/// Sends the requests of a load at their times. Returns when each was sent, since the beginning of 1970.
-async fn send(load: &TruthLoad, requests: &Load, length: Duration) -> anyhow::Result<Vec<Duration>> {
+/// Sends the requests of a load at their times. Returns them with times since the beginning of 1970.
+async fn send(load: &TruthLoad, requests: &Load, length: Duration) -> anyhow::Result<Vec<ClientRequest>> {
     let began = clock::now();
     let mut under_way = JoinSet::new();
     for at in load.arrivals(length.as_secs_f64()).into_iter().map(Duration::from_secs_f64) {
         tokio::time::sleep(at.saturating_sub(clock::since(began))).await;
         let request = requests.clone();
-        under_way.spawn(async move { request.one().await });
+        // Its end, and a panic of it, is noticed below.
+        under_way.spawn(async move {
+            let asked = clock::now();
+            let tally = request.one().await;
+            (clock::since(asked), tally)
+        });
     }
     tokio::time::sleep(length.saturating_sub(clock::since(began))).await;
-    let mut tally = Tally::default();
-    while let Some(ended) = under_way.join_next().await {
-        tally.merge(ended.context("a request does not panic")?);
-    }
-    ensure!(tally.answered() == tally.sent, "not all were answered: {:?}", tally.outcomes);
     // The client notes times of the machine's own clock.
     let offset = clock::since_epoch().saturating_sub(clock::now());
-    Ok(tally.answered_since.iter().map(|at| *at + offset).collect())
+    let (mut all, mut sent) = (Tally::default(), Vec::new());
+    while let Some(ended) = under_way.join_next().await {
+        let (took, one) = ended.context("a request does not panic")?;
+        let has_waited = one.waited > 0;
+        sent.extend(one.answered_since.iter().map(|at| ClientRequest { at: *at + offset, took, has_waited }));
+        all.merge(one);
+    }
+    ensure!(all.answered() == all.sent, "not all were answered: {:?}", all.outcomes);
+    Ok(sent)
 }

@@ -1,7 +1,9 @@
 //! The six loads: a step, a ramp, from zero, bursts, one request at a time in a pod, and a steady one whose
 //! autoscaler is restarted.
 //!
-//! Needs lie between two whole numbers of pods: at a whole number chance alone decides.
+//! Needs of a steady rate lie well between two whole numbers of pods, above the lower one: at a whole number
+//! chance alone decides, and requests that a pause of the machine has brought together must not need one pod
+//! more.
 
 use tests::Service;
 
@@ -47,7 +49,7 @@ pub(crate) enum Interruption {
 
 pub(crate) const LOADS: [TruthLoad; 6] = [
     TruthLoad { name: "step", is_in_short_form: true, pattern: ArrivalPattern::Step(5.0, 42.5), ..PLAIN },
-    TruthLoad { name: "ramp", pattern: ArrivalPattern::Ramp(60.0), ..PLAIN },
+    TruthLoad { name: "ramp", pattern: ArrivalPattern::Ramp(62.5), ..PLAIN },
     TruthLoad { name: "from zero", is_in_short_form: true, pattern: ArrivalPattern::Twice(2.5), ..PLAIN },
     TruthLoad { name: "bursts", hold: 300, pattern: ArrivalPattern::Bursts(21, 15.0), ..PLAIN },
     TruthLoad {

@@ -11,7 +11,7 @@ use recording::RecordedRestart;
 use serde_json::Value;
 
 use super::counts::PodCounts;
-use super::live::LiveRun;
+use super::live::{LiveRun, ClientRequest};
 use super::loads::TruthLoad;
 
 /// The counts of one simulation.
@@ -24,14 +24,24 @@ pub(crate) struct SimulatedRun {
 /// With the client's own list of requests. Start-ups are those of the record.
 pub(crate) fn with_list(ebb: &Path, run: &LiveRun, load: &TruthLoad) -> anyhow::Result<SimulatedRun> {
     let mut lines = String::new();
-    let work = f64::from(load.hold) / 1e3;
-    for at in &run.sent {
-        let _ = writeln!(lines, "{:.6},{work}", at.as_secs_f64());
+    let usual = usual_work(&run.sent).unwrap_or(Duration::from_millis(load.hold.into()));
+    for request in &run.sent {
+        // How much of its time a request waited is not in the list.
+        let work = if request.has_waited { usual } else { request.took };
+        let _ = writeln!(lines, "{:.6},{:.6}", request.at.as_secs_f64(), work.as_secs_f64());
     }
     let list = beside(run, "requests.csv");
     fs::write(&list, lines)?;
     let option = format!("{}={}", load.service_name(), list.display());
     simulate(ebb, run, "list.json", &["--load", &option])
+}
+
+/// The median work of requests that did not wait: an app takes a little longer than it is asked to.
+fn usual_work(sent: &[ClientRequest]) -> Option<Duration> {
+    let mut works: Vec<Duration> =
+        sent.iter().filter(|request| !request.has_waited).map(|request| request.took).collect();
+    works.sort();
+    works.get(works.len() / 2).copied()
 }
 
 /// With nothing but the record.

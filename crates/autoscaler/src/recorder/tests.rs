@@ -74,13 +74,17 @@ async fn calls_are_written_until_the_end_and_decided_again() {
 fn a_state_is_asked_for_every_ten_minutes_unless_it_is_large() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut recorder = started(folder.path());
-    assert!(!recorder.takes_state(1, Timestamp::from_secs(9_000)), "no call was made yet");
+    let small = StateSize { revisions: 1, pods: 1 };
+    assert!(!recorder.takes_state(small, Timestamp::from_secs(9_000)), "no call was made yet");
+    assert!(!recorder.takes_last_state(small), "a record without a call has no state");
     recorder.begin(RecordInput::Advance, Timestamp::from_secs(3_600));
-    let mut takes =
-        |revisions: usize, second: u64| recorder.takes_state(revisions, Timestamp::from_secs(second));
-    assert_eq!([4_199, 4_200, 4_201].map(|second| takes(1, second)), [false, true, false]);
-    assert!(!takes(STATE_REVISIONS_MAX + 1, 4_800) && !takes(1, 4_801), "too large, and not asked for again");
-    assert!(takes(STATE_REVISIONS_MAX, 5_400));
+    let mut takes = |size: StateSize, second: u64| recorder.takes_state(size, Timestamp::from_secs(second));
+    assert_eq!([4_199, 4_200, 4_201].map(|second| takes(small, second)), [false, true, false]);
+    let many_revisions = StateSize { revisions: STATE_SIZE_MAX.revisions + 1, ..small };
+    assert!(!takes(many_revisions, 4_800) && !takes(small, 4_801), "too large, and not asked for again");
+    let many_pods = StateSize { pods: STATE_SIZE_MAX.pods + 1, ..small };
+    assert!(!takes(many_pods, 5_400) && takes(STATE_SIZE_MAX, 6_000));
+    assert!(recorder.takes_last_state(small) && !recorder.takes_last_state(many_pods));
     recorder.leave();
 }
 

@@ -84,9 +84,10 @@ fn directory() -> TempDir {
 #[tokio::test]
 async fn a_record_of_the_config_map_begins_with_the_run() {
     let directory = directory();
-    let run = RecordedRun::as_configured(Some(directory.path()));
+    let mut run = RecordedRun::as_configured(Some(directory.path()));
     let folder = run.record.folder.path().expect("it has begun").to_owned();
     assert_eq!(folder, directory.path().join("autoscaler-1"));
+    run.record.end(&run.orchestrator, run.now);
     run.record.finish().await;
     let report = replayed(&folder);
     assert_eq!((report.calls, report.differing, report.gaps.len()), (4, 0, 0), "{report:?}");

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 use recording::SettingsChanges;
-use settings::{CONFIG_MAP_NAME, annotation_keys, config_map_keys};
+use settings::{CONFIG_MAP_NAME, config_map_keys};
 use vocabulary::{did_you_mean, shown};
 
+use super::annotation_names::{annotation_named, annotation_value, short_names};
 use crate::utc_time::{instant, time_of_day};
 
 #[derive(Debug, Args)]
@@ -71,7 +72,8 @@ fn setting(text: &str) -> Result<ChangedSetting, String> {
         .split_once('=')
         .ok_or_else(|| format!("{} is no setting; write KEY=VALUE, such as window=30s", shown(text)))?;
     let (key, value) = (key.trim(), value.trim().to_owned());
-    if let Some(name) = annotation_keys().find(|&name| name == key || short_name(name) == key) {
+    if let Some(name) = annotation_named(key) {
+        let value = annotation_value(name, &value);
         return Ok(ChangedSetting { place: ChangedPlace::Annotation, key: name, value });
     }
     // Several keys of the ConfigMap have the name of an annotation; with its own name in front each is meant.
@@ -79,15 +81,11 @@ fn setting(text: &str) -> Result<ChangedSetting, String> {
     if let Some(name) = config_map_keys().find(|&name| name == own) {
         return Ok(ChangedSetting { place: ChangedPlace::ConfigMap, key: name, value });
     }
-    let near = did_you_mean(key, annotation_keys().map(short_name).chain(config_map_keys()));
+    let near = did_you_mean(key, short_names().chain(config_map_keys()));
     Err(format!(
         "{} is neither an annotation nor a key of ConfigMap {CONFIG_MAP_NAME}; docs/reference/annotations.md and docs/reference/config-autoscaler.md list them{near}",
         shown(key)
     ))
-}
-
-fn short_name(name: &'static str) -> &'static str {
-    name.rsplit_once('/').map_or(name, |(_, short)| short)
 }
 
 fn moment(text: &str) -> Result<RecordMoment, String> {
@@ -117,6 +115,7 @@ mod tests {
         let read = |text| setting(text).expect("a setting");
         assert_eq!(read("window=30s").key, "autoscaling.knative.dev/window");
         assert_eq!(read("min-scale=1").place, ChangedPlace::Annotation);
+        assert_eq!(read("class=ahpa").value, "ahpa.autoscaling.knative.dev");
         let key = read("config-autoscaler/min-scale=1");
         assert_eq!((key.place, key.key), (ChangedPlace::ConfigMap, "min-scale"));
         assert_eq!(read("max-scale-up-rate=2").place, ChangedPlace::ConfigMap);

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use settings::{CONFIG_MAP_NAME, annotation_keys, config_map_keys};
+use settings::{CONFIG_MAP_NAME, config_map_keys};
 use simulator::{CoreCount, ScenarioFault, ServiceLoad, SimulationPace, TimeDistribution};
 use vocabulary::{did_you_mean, shown};
 
+use super::annotation_names::{annotation_named, annotation_value, short_names};
 use super::serving::{ManifestOptions, ReadingOptions};
 use super::values::duration;
 
@@ -348,33 +349,22 @@ pub(crate) fn variant(text: &str) -> Result<VariantOption, String> {
         let setting = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
         let (key, value) = setting
             .ok_or_else(|| format!("{} is no setting; write KEY=VALUE, such as window=30s", shown(part)))?;
-        let name = annotation_named(key)?;
-        if annotations.insert(name.to_owned(), value.to_owned()).is_some() {
+        let name = annotation_named(key).ok_or_else(|| no_annotation(key))?;
+        if annotations.insert(name.to_owned(), annotation_value(name, value)).is_some() {
             return Err(format!("{key} stands twice; write it once"));
         }
     }
     Ok(VariantOption { text: text.to_owned(), annotations })
 }
 
-/// The annotation of a whole name, or of a name without its prefix.
-fn annotation_named(key: &str) -> Result<&'static str, String> {
-    if let Some(name) = annotation_keys().find(|&name| name == key || short_name(name) == key) {
-        return Ok(name);
-    }
+fn no_annotation(key: &str) -> String {
     if config_map_keys().any(|known| known == key) {
-        return Err(format!(
+        return format!(
             "{key} applies to all revisions alike: change it in a copy of ConfigMap {CONFIG_MAP_NAME}, and simulate again with that"
-        ));
+        );
     }
-    let near = did_you_mean(key, annotation_keys().map(short_name));
-    Err(format!(
-        "{} is no annotation; docs/reference/annotations.md lists those that exist{near}",
-        shown(key)
-    ))
-}
-
-fn short_name(name: &'static str) -> &'static str {
-    name.rsplit_once('/').map_or(name, |(_, short)| short)
+    let near = did_you_mean(key, short_names());
+    format!("{} is no annotation; docs/reference/annotations.md lists those that exist{near}", shown(key))
 }
 
 #[cfg(test)]
@@ -404,6 +394,8 @@ mod tests {
         let read = variant("window=30s, autoscaling.knative.dev/target=5").expect("two settings");
         let names: Vec<&str> = read.annotations.keys().map(String::as_str).collect();
         assert_eq!(names, ["autoscaling.knative.dev/target", "autoscaling.knative.dev/window"]);
+        let read = variant("class=ahpa").expect("a class");
+        assert_eq!(read.annotations["autoscaling.knative.dev/class"], "ahpa.autoscaling.knative.dev");
         for (text, expected) in [
             ("window", "\"window\" is no setting; write KEY=VALUE"),
             ("windw=30s", "did you mean window?"),

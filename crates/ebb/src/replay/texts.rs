@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestration::{ControlSnapshot, RevisionView};
 use recording::{CountDivergence, RecordTime, ReplayReport, SettingsChanges};
-use scaling::{Decision, Trigger};
+use scaling::{Decision, Sentence, Trigger};
 use time::OffsetDateTime;
 use vocabulary::Timestamp;
 
@@ -100,11 +100,14 @@ fn difference(first: &CountDivergence) -> String {
 pub(super) fn revisions(known: &ControlSnapshot, now: RecordTime) -> String {
     let mut lines = vec![format!("at {} UTC:", time_of_day(now))];
     lines.extend(known.views(now.at).map(|view| {
-        let last = view.decisions().last();
-        let why = last.and_then(|decision| decision.reasons.last()).map(|reason| reason.text.to_string());
-        let wanted = last.and_then(|decision| decision.wanted);
+        let (wanted, why) = match view.decisions().last() {
+            Some(last) => (last.wanted, last.reasons.last().map(|reason| reason.text)),
+            // Decisions before a recorded state of the control loop are not replayed; what they led to is
+            // part of it.
+            None => (Some(view.status.wanted), view.status.last_reason),
+        };
         let wanted = wanted.map_or_else(|| "no count".to_owned(), |count| format!("{count} pods wanted"));
-        format!("  {}: {wanted}; {}", view.facts().name, why.unwrap_or_else(|| "no reason".to_owned()))
+        format!("  {}: {wanted}; {}", view.facts().name, reason_text(why))
     }));
     lines.join("\n")
 }
@@ -117,7 +120,15 @@ pub(super) fn decisions(view: &RevisionView<'_>, now: RecordTime) -> String {
         lines.push(format!("  {}  {}", time_of_day(wall(decision.at, now)), headline(decision)));
         lines.extend(decision.reasons.iter().map(|reason| format!("            {}", reason.text)));
     }
+    if all.is_empty() {
+        let (wanted, why) = (view.status.wanted, reason_text(view.status.last_reason));
+        lines.push(format!("  no decision was replayed; before, {wanted} pods were wanted: {why}"));
+    }
     lines.join("\n")
+}
+
+fn reason_text(why: Option<Sentence>) -> String {
+    why.map_or_else(|| "no reason".to_owned(), |why| why.to_string())
 }
 
 fn headline(decision: &Decision) -> String {

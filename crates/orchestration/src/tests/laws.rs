@@ -13,9 +13,9 @@ use crate::*;
 
 const ACTIVATORS: [&str; 3] = ["a", "b", "c"];
 const PODS: [&str; 3] = ["p", "q", "r"];
-/// Settings of which each has state of its own: windows alone, a forecast with a schedule, class hpa, and
-/// decisions that are only compared.
-const ANNOTATIONS: [&[(&str, &str)]; 4] = [
+/// Settings of which each has state of its own: windows alone, a forecast with a schedule, class hpa,
+/// decisions that are only compared, and a document.
+const ANNOTATIONS: [&[(&str, &str)]; 5] = [
     &[("autoscaling.knative.dev/target", "10")],
     &[
         ("autoscaling.knative.dev/target", "10"),
@@ -29,7 +29,17 @@ const ANNOTATIONS: [&[(&str, &str)]; 4] = [
         ("autoscaling.knative.dev/min-scale", "2"),
     ],
     &[("autoscaling.knative.dev/target", "10"), ("ebb.dev/shadow", "true")],
+    &[("ebb.dev/hpa", DOCUMENT), ("ebb.dev/ignore-user-agents", "HAProxy")],
 ];
+
+/// A document of class hpa with parts of each kind.
+const DOCUMENT: &str = "
+minReplicas: 1
+maxReplicas: 9
+metrics:
+- {type: Resource, resource: {name: cpu, target: {type: AverageValue, averageValue: 500m}}}
+behavior: {scaleDown: {stabilizationWindowSeconds: 60, policies: [{type: Pods, value: 2, periodSeconds: 60}]}}
+";
 
 /// One event of a random world.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,8 @@ mod closed_loop;
 mod forecast;
 mod forecast_cpu;
 mod forecast_law;
+mod foreign_forecast;
+mod former_record;
 mod history;
 mod hpa;
 mod in_flight;

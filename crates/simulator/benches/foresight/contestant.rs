@@ -9,6 +9,10 @@ pub(crate) enum Contestant {
     Kpa,
     /// Class ahpa of this project.
     Ahpa,
+    /// The rules of class ahpa beside the count of class kpa, chosen each hour as the product does it, and
+    /// each midnight.
+    EachHour,
+    EachMidnight,
     /// The demand of the day before.
     Yesterday,
     /// The quantile 0.95 of seven days.
@@ -25,9 +29,11 @@ pub(crate) enum Contestant {
 
 impl Contestant {
     /// All, in the order of the table.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Kpa,
         Self::Ahpa,
+        Self::EachHour,
+        Self::EachMidnight,
         Self::Yesterday,
         Self::SevenDays,
         Self::LastSlope,
@@ -42,6 +48,8 @@ impl Contestant {
         match self {
             Self::Kpa => "kpa",
             Self::Ahpa => "ahpa",
+            Self::EachHour => "rules-each-hour",
+            Self::EachMidnight => "rules-at-midnight",
             Self::Yesterday => "yesterday",
             Self::SevenDays => "q95-of-7-days",
             Self::LastSlope => "last-slope",
@@ -59,7 +67,7 @@ impl Contestant {
             Self::LastSlope => Some(demand.last_slope()),
             Self::Mstl => Some(demand.decomposed()),
             Self::Oracle => Some(demand.oracle()),
-            Self::Kpa | Self::Ahpa | Self::FixedMinScale => None,
+            Self::Kpa | Self::Ahpa | Self::EachHour | Self::EachMidnight | Self::FixedMinScale => None,
         }
     }
 }

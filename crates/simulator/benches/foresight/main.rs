@@ -23,6 +23,7 @@ mod goals;
 mod quantile;
 mod ready_pods;
 mod rows;
+mod rule_choice;
 mod series;
 mod simulated;
 mod sparse;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use forecasting::ChoiceTimes;
 use simulator::LoadFile;
 use vocabulary::PodCount;
 
@@ -10,11 +11,12 @@ use crate::contestant::Contestant;
 use crate::foreseen::{ForeseenDemand, TARGET, TOTAL};
 use crate::ready_pods::{ReadyPods, counts_by_second};
 use crate::rows::{RowFile, RowNumbers, Rows};
+use crate::rule_choice::RuleTerms;
 use crate::series::DemandSeries;
 use crate::simulated::SimulatedRevision;
 use crate::traces::TraceFolder;
 use crate::warm_table::{WarmSetting, WarmTable};
-use crate::{goals, warm_table};
+use crate::{goals, rule_choice, warm_table};
 
 const SECONDS: usize = 60;
 /// The service time of each request, in seconds.
@@ -94,6 +96,8 @@ impl WarmWorld<'_> {
         let foreseen = ForeseenDemand { demand: &self.demand, horizon: self.setting.horizon() };
         let numbers = |contestant: &Contestant| match contestant {
             Contestant::Ahpa => of_ahpa,
+            Contestant::EachHour => self.play(&kpa, &self.rule_floors(&kpa, ChoiceTimes::EachHour)),
+            Contestant::EachMidnight => self.play(&kpa, &self.rule_floors(&kpa, ChoiceTimes::EachMidnight)),
             Contestant::FixedMinScale => self.fixed(&kpa, of_ahpa.pod_seconds),
             Contestant::Kpa
             | Contestant::Yesterday
@@ -128,6 +132,11 @@ impl WarmWorld<'_> {
             length: Duration::from_secs(60) * minutes,
         };
         counts_by_second(&revision.counts(), self.demand.len() * SECONDS)
+    }
+
+    fn rule_floors(&self, kpa: &[u32], choice: ChoiceTimes) -> Vec<u32> {
+        let terms = RuleTerms { choice, budget: self.setting.budget, horizon: self.setting.horizon() };
+        rule_choice::floors(&self.demand, kpa, &terms)
     }
 
     /// The row of the greatest fixed floor that costs at most so much; of none if each costs more.

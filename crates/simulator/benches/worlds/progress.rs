@@ -6,6 +6,23 @@ use std::path::{Path, PathBuf};
 use simulator::WorldTally;
 
 use crate::cpu_seconds::cpu_seconds;
+use crate::figures::Figure;
+
+/// The goals: simulated hours in an hour of CPU time, and the pods, requests and faults of an hour.
+const SPEED_MIN: f64 = 5e4;
+const PODS_MIN: f64 = 4.0;
+const REQUESTS_MIN: f64 = 1_000.0;
+const FAULTS_MIN: f64 = 5.0;
+
+/// How fast worlds ran, and how much there was in an hour of theirs.
+#[derive(Clone, Copy, Debug)]
+struct WorldRates {
+    /// Simulated hours in an hour of CPU time.
+    speed: f64,
+    pods: f64,
+    requests: f64,
+    faults: f64,
+}
 
 /// A run of worlds, with what came of it so far.
 pub(crate) struct WorldProgress {
@@ -59,17 +76,41 @@ impl WorldProgress {
     /// What a person sees of the run.
     pub(crate) fn line(&self) -> String {
         let (tally, hours, seconds) = (&self.tally, self.tally.hours(), self.cpu_seconds());
+        let WorldRates { speed, pods, requests, faults } = self.rates();
         format!(
-            "{} worlds, {hours:.0} hours in {seconds:.0} s of a core ({:.0} hours per CPU hour); in an hour \
-             {:.1} pods, {:.0} requests, {:.1} faults; the next seed is {}; hash {:016x}",
-            tally.worlds,
-            hours / seconds * 3_600.0,
-            tally.pod_time.as_secs_f64() / tally.simulated.as_secs_f64(),
-            real(tally.requests) / hours,
-            real(tally.faults) / hours,
-            tally.next_seed,
-            tally.hash,
+            "{} worlds, {hours:.0} hours in {seconds:.0} s of a core ({speed:.0} hours per CPU hour); in an \
+             hour {pods:.1} pods, {requests:.0} requests, {faults:.1} faults; the next seed is {}; hash {:016x}",
+            tally.worlds, tally.next_seed, tally.hash,
         )
+    }
+
+    /// What became of the goals beside the laws. Worlds in which little happens would prove little.
+    pub(crate) fn figures(&self) -> Vec<Figure> {
+        let WorldRates { speed, pods, requests, faults } = self.rates();
+        let at_least = |goal: &str, found: f64, least: f64| Figure {
+            goal: goal.to_owned(),
+            found: format!("{found:.1} (at least {least})"),
+            at_most: None,
+            is_met: found >= least,
+        };
+        let missing = u32::try_from(self.tally.reached.missing().len()).unwrap_or(u32::MAX);
+        vec![
+            at_least("simulated hours in an hour of CPU time", speed, SPEED_MIN),
+            at_least("pods: in an hour of a world", pods, PODS_MIN),
+            at_least("requests: in an hour of a world", requests, REQUESTS_MIN),
+            at_least("faults: in an hour of a world", faults, FAULTS_MIN),
+            Figure::at_most("states that no world has reached", missing.into(), 0.0),
+        ]
+    }
+
+    fn rates(&self) -> WorldRates {
+        let (tally, hours) = (&self.tally, self.tally.hours());
+        WorldRates {
+            speed: hours / self.cpu_seconds() * 3_600.0,
+            pods: tally.pod_time.as_secs_f64() / tally.simulated.as_secs_f64(),
+            requests: real(tally.requests) / hours,
+            faults: real(tally.faults) / hours,
+        }
     }
 
     fn cpu_seconds(&self) -> f64 {

@@ -1,6 +1,6 @@
 //! Pods before demand: schedules, a warm pod, and a rise that the past tells of.
 
-use forecasting::{DemandMinutes, MinuteDemand, ZoneOffsets};
+use forecasting::{DemandMinutes, MinuteDemand, PredictionRecord, ZoneOffsets};
 use settings::hpa::MetricSpec;
 use settings::{Metric, PredictionSettings, read_count_schedule};
 use vocabulary::{MilliValue, Percentage, ScaleUpForward, TimeZoneName};
@@ -286,10 +286,20 @@ fn prediction_that_is_switched_off_forgets_the_past() {
 
 /// The history of a world as a store would write it, with the forecast.
 pub(super) fn written(world: &World) -> Box<RevisionHistory> {
+    written_with(world, |_| {})
+}
+
+/// The same, where the store has changed what is kept of the forecast.
+pub(super) fn written_with(
+    world: &World,
+    change: impl FnOnce(&mut PredictionRecord),
+) -> Box<RevisionHistory> {
     let history = world.multiscaler.published_history(REVISION).expect("it was used");
     let forecast = world.multiscaler.published_forecast(REVISION).expect("it is predicted");
-    let record = history.record(world.now).with_forecast(Some(forecast.record()));
-    Box::new(RevisionHistory::restore(record).expect("it was just written"))
+    let mut stored = forecast.record();
+    change(&mut stored);
+    let record = history.record(world.now).with_forecast(Some(stored));
+    Box::new(RevisionHistory::restore(record).expect("the check number is of what was measured"))
 }
 
 #[test]

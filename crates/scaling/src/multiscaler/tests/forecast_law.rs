@@ -8,7 +8,8 @@ use settings::hpa::MetricSpec;
 use settings::{Metric, PredictionSettings, read_count_schedule};
 use vocabulary::{MilliValue, Percentage, ScaleUpForward};
 
-use super::forecast::{HOUR, MONDAY, eight_days_until, half_hourly_peak, written};
+use super::forecast::{HOUR, MONDAY, eight_days_until, half_hourly_peak};
+use super::former_record::{FormerRecord, former_record};
 use super::hpa::cpu;
 use super::*;
 use crate::history::RevisionHistory;
@@ -28,8 +29,8 @@ enum SharedHappening {
     PodsFollow,
     /// The wall clock is set: forward, or back.
     ClockSet(u32),
-    /// Another owner follows, which reads what the former one wrote, or cannot.
-    OwnerChanges { is_read: bool },
+    /// Another owner follows, which finds this of the former one.
+    OwnerChanges(FormerRecord),
 }
 
 fn shared_happening() -> impl Strategy<Value = SharedHappening> {
@@ -40,7 +41,7 @@ fn shared_happening() -> impl Strategy<Value = SharedHappening> {
         2 => (0_u16..9000).prop_map(SharedHappening::UsesCores),
         4 => Just(SharedHappening::PodsFollow),
         1 => (0_u32..7 * 86_400).prop_map(SharedHappening::ClockSet),
-        1 => any::<bool>().prop_map(|is_read| SharedHappening::OwnerChanges { is_read }),
+        1 => former_record().prop_map(SharedHappening::OwnerChanges),
     ]
 }
 
@@ -164,18 +165,22 @@ impl TwinWorlds {
                     world.handle(Event::WallClockRead { since_epoch });
                 });
             }
-            SharedHappening::OwnerChanges { is_read } => self.change_owners(is_read),
+            SharedHappening::OwnerChanges(former) => self.change_owners(former),
         }
         self.limit_twin();
     }
 
     /// Where nothing is known of the past, the platform's count stands for what the class asked for: for that
-    /// of the twin, too.
-    fn change_owners(&mut self, is_read: bool) {
+    /// of the twin, too. A count that is damaged counts for both.
+    fn change_owners(&mut self, former: FormerRecord) {
         let since_epoch = Duration::from_secs(self.first_second + u64::from(self.seconds));
-        let history = is_read.then(|| written(&self.world));
         let wanted = self.world.status().wanted;
-        let of_twin = if is_read { self.twin.status().wanted } else { wanted };
+        let history = former.history(&self.world);
+        let of_twin = match former {
+            FormerRecord::Nothing => wanted,
+            FormerRecord::Whole => self.twin.status().wanted,
+            FormerRecord::Damaged { reactive, .. } => wanted.min(PodCount::new(reactive)),
+        };
         self.ready_of_twin = self.ready.min(of_twin.value());
         let begin = |former: &World, wanted: PodCount, history: Option<Box<RevisionHistory>>, ready: u32| {
             let mut next = World::new(ScalingSpec::clone(&former.spec));
