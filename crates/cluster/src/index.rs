@@ -15,6 +15,7 @@
 //!   Revisions: those of an installed Knative ─────┘
 //! ```
 
+mod closing;
 mod config_maps;
 mod count;
 mod count_writers;
@@ -108,7 +109,7 @@ impl Index {
                 return;
             }
             self.forget_pod(&name);
-            let owners = self.workloads.owners_of(&record);
+            let owners = self.owners_of(&record);
             self.pods.put_plain(record);
             // Only once the pod is in the index: notices about a workload follow from all of its pods.
             for revision in owners {
@@ -138,7 +139,7 @@ impl Index {
 
     fn forget_pod(&mut self, name: &PodName) {
         let Some(pod) = self.pods.remove(name) else { return };
-        for revision in self.workloads.owners_of(&pod) {
+        for revision in self.owners_of(&pod) {
             self.pods_changed(&revision);
         }
     }
@@ -253,6 +254,7 @@ impl Index {
         self.notice_services_of(revision);
         self.review_hooks(revision);
         self.count_ready(revision);
+        self.review_closing(revision);
         self.notices.tell(Topic::Pods(revision.clone()));
         self.notices.reroute(revision.clone());
     }

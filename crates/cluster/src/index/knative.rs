@@ -94,6 +94,8 @@ impl Index {
         let activators = self.addresses_of_activators();
         for service in self.revisions.put_slice(key, slice) {
             self.revisions.review_path(&service, &activators, now);
+            // A pod that leaves may wait for slices that do not name it.
+            self.notices.reroute_all(revision_keys::name_of(&service));
         }
     }
 
@@ -213,9 +215,11 @@ impl Index {
         true
     }
 
-    /// Whether another controller scales a revision of Knative's: nothing of it is written here.
+    /// Whether nothing is written of a revision of Knative's that is known: another controller scales it, or
+    /// its `PodAutoscaler` is gone before its pods.
     pub(crate) fn is_served_only(&self, revision: &RevisionName) -> bool {
         self.class_of(revision).is_some_and(|class| class != AutoscalerClass::Ours)
+            || self.is_left_behind(revision)
     }
 
     /// Whether a `PodAutoscaler` of ours is there.

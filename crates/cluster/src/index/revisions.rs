@@ -277,7 +277,7 @@ impl Revisions {
     }
 
     /// The addresses that clients of a revision get.
-    fn named(&self, key: &ObjectKey) -> BTreeSet<IpAddr> {
+    pub(super) fn named(&self, key: &ObjectKey) -> BTreeSet<IpAddr> {
         let slices = self.slices_of.get(key).into_iter().flatten().filter_map(|slice| self.slices.get(slice));
         slices.flat_map(|slice| slice.addresses.iter().copied()).collect()
     }

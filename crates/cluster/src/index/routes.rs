@@ -135,9 +135,14 @@ impl Index {
         own.any(|slice| slice.has_ready) || self.workloads.is_missing(revision)
     }
 
-    /// Whether a slice of ours, as far as we know, names a pod.
+    /// Whether a slice by which clients of a revision go names a pod, as far as we know: one of ours, or, of a
+    /// revision of Knative's, one of its public Service.
     pub(crate) fn is_pod_named(&self, revision: &RevisionName, pod: &PodName) -> bool {
         let Some(pod) = self.pods.get(pod) else { return false };
+        if let Some(key) = revision_keys::key_of(revision) {
+            let named = self.revisions.named(&key);
+            return pod.record.addresses.iter().any(|address| named.contains(address));
+        }
         let slices = self.services.all_slices_of(revision);
         let mut references =
             slices.flat_map(|slice| &slice.endpoints).filter_map(|endpoint| endpoint.target_ref.as_ref());

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use orchestration::{Entrance, RevisionFacts};
 use scaling::RevisionOrigin;
-use settings::{Class, ClusterConfig, FloorCause, RevisionSettings};
-use vocabulary::{NameError, PodCount, Problem};
+use settings::{Class, ClusterConfig, FloorCause, PROGRESS_DEADLINE_DEFAULT, RevisionSettings};
+use vocabulary::{HopKey, NameError, PodCount, Problem, RequestTimeouts, RevisionName, WaitingPage};
 
 use super::deployment::QueueProxyEnvironment;
 use super::lenient::known_annotations;
@@ -68,7 +68,7 @@ pub fn revision_facts(
         reachable: autoscaler.is_reachable(),
         floor: PodCount::ZERO,
         floor_cause: FloorCause::default(),
-        waiting_page: vocabulary::WaitingPage::Off,
+        waiting_page: WaitingPage::Off,
         hold: None,
         // The status is the memory of the autoscaler before this one, Knative's own among them.
         origin: if autoscaler.status.is_initialized() { RevisionOrigin::Found } else { RevisionOrigin::New },
@@ -77,6 +77,31 @@ pub fn revision_facts(
         name,
     };
     Ok(RevisionReading { facts, warnings })
+}
+
+/// The facts of a revision whose `PodAutoscaler` is gone before its pods: it has no entrance, so that its
+/// requests are refused, and nothing of it may be written, so that its end is no wish for zero.
+pub fn closing_facts(name: RevisionName, timeouts: RequestTimeouts, hop_keys: Vec<HopKey>) -> RevisionFacts {
+    RevisionFacts {
+        settings: settings_of_other_class(),
+        container_concurrency: 0,
+        timeouts,
+        progress_deadline: PROGRESS_DEADLINE_DEFAULT,
+        entrances: Vec::new(),
+        url: None,
+        hop_keys,
+        wanted: PodCount::ZERO,
+        may_write: false,
+        reachable: false,
+        floor: PodCount::ZERO,
+        floor_cause: FloorCause::default(),
+        waiting_page: WaitingPage::Off,
+        hold: Some("its PodAutoscaler is gone".to_owned()),
+        origin: RevisionOrigin::Found,
+        template: name.name().to_owned(),
+        other_autoscaler: None,
+        name,
+    }
 }
 
 /// The settings of a revision that another controller scales. Class kpa, since ebb's own class hpa would ask
