@@ -147,3 +147,16 @@ async fn system_internal_tls_is_refused_at_start_by_name() {
     let refused = start(&server).await.expect_err("peers would send TLS");
     assert!(refused.to_string().contains("system-internal-tls"), "{refused}");
 }
+
+/// Each object of a release names it, also the ConfigMap that is read at start anyway.
+#[tokio::test]
+async fn a_release_that_is_too_old_is_refused_at_start_by_name() {
+    let server = ScriptedServer::start().await;
+    let labels = json!({"app.kubernetes.io/version": "1.20.4"});
+    server.put(
+        "api/v1/configmaps",
+        json!({"metadata": {"name": "config-network", "namespace": SYSTEM, "labels": labels}}),
+    );
+    let refused = start(&server).await.expect_err("its kinds may be others");
+    assert!(refused.to_string().contains("Knative 1.20.4 is older than 1.21"), "{refused}");
+}
