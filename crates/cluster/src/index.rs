@@ -48,7 +48,7 @@ mod workloads;
 use std::collections::BTreeSet;
 
 use orchestration::{PodReach, RouteInForce, Subject};
-use vocabulary::{Bucket, PodName, PodState, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Bucket, LateTimeout, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::hop_keys::ClusterKeys;
 use crate::resources::activator::{self, ActivatorObject};
@@ -72,6 +72,8 @@ pub(crate) struct Index {
     pods: Pods,
     ports: ActivatorPorts,
     revisions: Revisions,
+    /// The end of late responses in an installed Knative, as `config-autoscaler` says it.
+    late_timeout: LateTimeout,
     notices: Notices,
 }
 
@@ -84,6 +86,7 @@ impl Index {
             pods: Pods::default(),
             ports: ActivatorPorts::new(keys.slice_key, buckets),
             revisions: Revisions::default(),
+            late_timeout: LateTimeout::default(),
             notices: Notices::default(),
         }
     }

@@ -246,6 +246,7 @@ impl RevisionRecord {
             departure: Departure::NotPlanned,
             adoption: None,
             head_size_limit: self.facts.settings.effective_head_size_limit(config),
+            late: self.facts.timeouts.late,
         }
     }
 

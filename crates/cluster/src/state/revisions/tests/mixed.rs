@@ -254,3 +254,17 @@ fn must_not_release_a_pod_whose_address_clients_still_get() {
     place.controller(&["10.1.0.1"], "True");
     assert_eq!(place.outcome(release), Some(&OrderOutcome::Done));
 }
+
+/// Knative's end of late responses is a choice that people have in this place alone.
+#[test]
+fn late_timeout_of_config_autoscaler_reaches_every_revision() {
+    let mut place = serving();
+    place.facts.clear();
+    let data = std::collections::BTreeMap::from([("late-timeout".to_owned(), "append".to_owned())]);
+    let key = ObjectKey { namespace: "knative-serving".to_owned(), name: "config-autoscaler".to_owned() };
+    place.show(News::Config(Change::Put(key, data)));
+    place.settle();
+    let facts = facts_of(&place, "hello-00001").expect("its late responses end otherwise");
+    assert_eq!(facts.timeouts.late, vocabulary::LateTimeout::Append);
+    assert!(facts.timeouts.request.is_some(), "the limits stay");
+}
