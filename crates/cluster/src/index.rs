@@ -29,6 +29,7 @@ mod knative;
 mod known_slice;
 mod labels;
 mod membership;
+mod mixture;
 mod notices;
 mod pod_failures;
 mod pods;
@@ -51,6 +52,7 @@ use orchestration::{PodReach, RouteInForce, Subject};
 use vocabulary::{Bucket, LateTimeout, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::hop_keys::ClusterKeys;
+use crate::resources::ObjectKey;
 use crate::resources::activator::{self, ActivatorObject};
 use crate::resources::pod::PodObject;
 
@@ -74,6 +76,8 @@ pub(crate) struct Index {
     revisions: Revisions,
     /// The end of late responses in an installed Knative, as `config-autoscaler` says it.
     late_timeout: LateTimeout,
+    /// Pods of the Deployment `autoscaler` of an installed Knative that are Knative's.
+    knatives_autoscalers: BTreeSet<ObjectKey>,
     notices: Notices,
 }
 
@@ -87,6 +91,7 @@ impl Index {
             ports: ActivatorPorts::new(keys.slice_key, buckets),
             revisions: Revisions::default(),
             late_timeout: LateTimeout::default(),
+            knatives_autoscalers: BTreeSet::new(),
             notices: Notices::default(),
         }
     }
@@ -178,6 +183,7 @@ impl Index {
 
     pub(crate) fn remove_activator(&mut self, name: &ReplicaName, now: Timestamp) {
         self.put_activator_object(name, None, now);
+        self.notices.put(Subject::Activator(name.clone()), Vec::new());
     }
 
     fn put_activator_object(&mut self, name: &ReplicaName, object: Option<ActivatorObject>, now: Timestamp) {
@@ -186,6 +192,7 @@ impl Index {
             return;
         }
         self.activator_changed(name, now);
+        self.review_mixture();
         if self.has_knatives_activators() != had_knatives {
             let revisions: Vec<RevisionName> = self.revisions.names().collect();
             self.notices.tell_all(revisions.into_iter().map(Topic::Revision));

@@ -143,6 +143,7 @@ impl Life {
             KnativeNews::ServerlessService(Change::Listed(BTreeSet::new())),
             KnativeNews::Deployment(Change::Listed(only("hello-00001-deployment"))),
             KnativeNews::PublicSlice(Change::Listed(BTreeSet::new())),
+            KnativeNews::AutoscalerPod(Change::Listed(BTreeSet::new())),
             KnativeNews::ProgressDeadline(Change::Listed(BTreeSet::new())),
         ] {
             self.show(News::Knative(news));
