@@ -1,7 +1,7 @@
 //! Is the release of an installed Knative one in which ebb may stand in the place of Knative's programs?
 //!
-//! The kinds that ebb reads and writes there are internal (v1alpha1) and carry no promise: a release counts as
-//! known only from the oldest to the newest with which ebb was tested.
+//! The kinds that ebb reads and writes there are internal (v1alpha1) and carry no promise: a release counts
+//! as known only from the oldest to the newest with which ebb was tested.
 
 /// Each object of a release of Knative's names the release in this label.
 pub const KNATIVE_VERSION_LABEL: &str = "app.kubernetes.io/version";

@@ -135,8 +135,8 @@ impl Index {
         own.any(|slice| slice.has_ready) || self.workloads.is_missing(revision)
     }
 
-    /// Whether a slice by which clients of a revision go names a pod, as far as we know: one of ours, or, of a
-    /// revision of Knative's, one of its public Service.
+    /// Whether a slice by which clients of a revision go names a pod, as far as we know: one of ours, or, of
+    /// a revision of Knative's, one of its public Service.
     pub(crate) fn is_pod_named(&self, revision: &RevisionName, pod: &PodName) -> bool {
         let Some(pod) = self.pods.get(pod) else { return false };
         if let Some(key) = revision_keys::key_of(revision) {

@@ -26,8 +26,8 @@ pub fn known_config(data: &BTreeMap<String, String>) -> KnownKeys {
 /// The key by which people choose the end of a response that has begun when the time of its request is up.
 const LATE_TIMEOUT: &str = "late-timeout";
 
-/// What `config-autoscaler` says of late responses, and its other entries. The key is one of this place alone:
-/// elsewhere a late response always ends in a reset, and the key is unknown.
+/// What `config-autoscaler` says of late responses, and its other entries. The key is one of this place
+/// alone: elsewhere a late response always ends in a reset, and the key is unknown.
 pub fn late_timeout(data: &BTreeMap<String, String>) -> (LateTimeout, KnownKeys) {
     let mut keys = KnownKeys { known: data.clone(), warnings: Vec::new() };
     let Some(word) = keys.known.remove(LATE_TIMEOUT) else { return (LateTimeout::default(), keys) };
