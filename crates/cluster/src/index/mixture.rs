@@ -36,7 +36,7 @@ impl Index {
         }
         let notice = self.knatives_autoscalers.first().map(|ObjectKey { namespace, name }| {
             let text = format!(
-                "pod {namespace}/{name} is an autoscaler of Knative's, from which ebb's activators hear nothing: new revisions are unknown to them; apply deploy/knative/activator again, or Knative's manifest whole"
+                "pod {namespace}/{name}: an autoscaler of Knative's, from which ebb's activators hear nothing, so that new revisions are unknown to them; apply deploy/knative/activator again, or Knative's manifest whole"
             );
             Notice::new(UNSUPPORTED_MIXTURE, text)
         });
