@@ -96,7 +96,7 @@ impl Life {
         });
         let mut autoscaler = autoscaler();
         autoscaler["metadata"]["annotations"]["autoscaling.knative.dev/window"] = json!("10s");
-        let choice = ActivatorChoice::All;
+        let choice = ActivatorChoice::AllOfWhichSomeShare;
         let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
         let mut life = Self {
             activator: tested,

@@ -69,7 +69,7 @@ fn knatives_activator() -> ActivatorFacts {
 impl Beside {
     fn new(wanted: u32) -> Self {
         let settings = OrchestratorSettings {
-            choice: ActivatorChoice::AsManyAsNeeded,
+            choice: ActivatorChoice::AllOfWhichSomeShare,
             ..OrchestratorSettings::default()
         };
         let mut beside = Self {
