@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::head_size::HeadSizeLimit;
-use crate::late_timeout::LateTimeout;
 use crate::hop_key::HopKey;
+use crate::late_timeout::LateTimeout;
 use crate::ownership::Epoch;
 use crate::revision::{PodName, RevisionName};
 use crate::user_agents::IgnoredUserAgents;

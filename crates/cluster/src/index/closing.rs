@@ -16,9 +16,8 @@ impl Index {
     /// The facts of a revision that the control loop keeps for the sake of its pods; `None` for any other.
     pub(super) fn closing_facts(&self, revision: &RevisionName) -> Option<RevisionFacts> {
         let key = revision_keys::key_of(revision).filter(|_| self.is_left_behind(revision))?;
-        let is_awaited = |pod: &Pod| {
-            self.takes_link(revision, &pod.record) && !matches!(pod.record.life, PodLife::Over)
-        };
+        let is_awaited =
+            |pod: &Pod| self.takes_link(revision, &pod.record) && !matches!(pod.record.life, PodLife::Over);
         if !self.pods_of(revision).any(is_awaited) {
             return None;
         }

@@ -14,8 +14,7 @@ impl Cluster {
         }
         let kind = GroupVersionKind::gvk("serving.knative.dev", "v1", "Service");
         let resource = ApiResource::from_gvk_with_plural(&kind, "services");
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
         latest_ready(&api.get_opt(service).await.ok()??)
     }
 }

@@ -512,7 +512,15 @@ fn any_pod_order() -> impl Strategy<Value = PodOrder> {
             (any_head_size(), any_late_timeout()),
         )
             .prop_map(
-                |(version, surge_threshold, routing, hop_keys, departure, adoption, (head_size_limit, late))| {
+                |(
+                    version,
+                    surge_threshold,
+                    routing,
+                    hop_keys,
+                    departure,
+                    adoption,
+                    (head_size_limit, late),
+                )| {
                     let settings = PodSettings {
                         version,
                         surge_threshold,

@@ -21,8 +21,7 @@ async fn appending(app: &App, limit: (&str, &str)) -> Proxy {
 #[test]
 fn a_late_response_of_no_announced_length_is_appended_to_and_ends_well() {
     run(async {
-        let app =
-            App::start(|_| Box::pin(async { Response::new(streamed(&[(0, "a"), (1500, "b")])) })).await;
+        let app = App::start(|_| Box::pin(async { Response::new(streamed(&[(0, "a"), (1500, "b")])) })).await;
         let proxy = appending(&app, ("REVISION_IDLE_TIMEOUT_SECONDS", "1")).await;
         let mut sender = http2(proxy.ports.requests).await;
         let over_http2 = async {
