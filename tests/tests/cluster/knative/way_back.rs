@@ -31,7 +31,8 @@ impl Drop for NextRelease {
 async fn upgraded_underneath() {
     let next = NextRelease::begin();
     apply("overlay", &["autoscaler", "activator"]).await;
-    let shown = r"jsonpath={.metadata.labels.app\.kubernetes\.io/version} {.spec.template.spec.containers[0].image}";
+    let shown =
+        r"jsonpath={.metadata.labels.app\.kubernetes\.io/version} {.spec.template.spec.containers[0].image}";
     let found = kubectl(&["-n", KNATIVE_SYSTEM, "get", "deployment/autoscaler", "-o", shown]).await;
     kubectl(&["diff", "-k", &folder("overlay")]).await;
     drop(next);
