@@ -18,6 +18,7 @@ mod forward;
 mod forwarders;
 mod held;
 mod host_search;
+mod internal_tls;
 mod link;
 mod link_certificates;
 mod metering;

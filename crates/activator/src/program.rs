@@ -23,6 +23,7 @@ use vocabulary::{CheckedValue, DRAIN_ACCEPTS_MAX, Findings, LinkToken, Problem, 
 use crate::activator::Activator;
 use crate::config::{ActivatorConfig, Limits, Listeners};
 use crate::forwarders::TrustedForwarders;
+use crate::internal_tls;
 use crate::link_certificates;
 use crate::metrics::ActivatorMetrics;
 use crate::pages::{ActivatorAdminPages, ActivatorMetricsPages};
@@ -59,6 +60,8 @@ struct ActivatorEnvironment {
     /// Where requests come too, in the place of Knative's activators.
     more_requests: Option<SocketAddr>,
     place: ActivatorPlace,
+    /// Where `config-network` of an installed Knative lies.
+    network: Option<PathBuf>,
     link: SocketAddr,
     link_proof: LinkProof,
     admin: SocketAddr,
@@ -113,7 +116,7 @@ impl ActivatorEnvironment {
     /// Reads `POD_NAME` (or `HOSTNAME`), `ACTIVATOR_{REQUESTS,LINK,ADMIN,METRICS}_ADDRESS`,
     /// `ACTIVATOR_LINK_TLS`, `ACTIVATOR_LINK_TOKEN`, `ACTIVATOR_WORKERS`, `ACTIVATOR_OBSERVABILITY`,
     /// `OBSERVABILITY_CONFIG`, `EBB_TRUSTED_HOSTS`, `EBB_LOG` and `EBB_PROFILE`; in Knative's place
-    /// `ACTIVATOR_H2C_ADDRESS` and `CLUSTER_DOMAIN` too. Returns every problem at once.
+    /// `ACTIVATOR_H2C_ADDRESS`, `ACTIVATOR_NETWORK` and `CLUSTER_DOMAIN` too. Returns every problem at once.
     fn read(environment: &Environment) -> Result<CheckedValue<Self>, Vec<Problem>> {
         let mut reader = EnvironmentReader::new(environment);
         let name =
@@ -136,6 +139,7 @@ impl ActivatorEnvironment {
             } else {
                 ActivatorPlace::Ebb
             },
+            network: reader.text("ACTIVATOR_NETWORK").filter(|_| is_knatives).map(PathBuf::from),
             link,
             admin: reader.socket_address_or("ACTIVATOR_ADMIN_ADDRESS", "[::]:8022"),
             metrics: reader.socket_address_or("ACTIVATOR_METRICS_ADDRESS", "[::]:9091"),
@@ -185,6 +189,9 @@ fn run(config: ActivatorEnvironment) -> anyhow::Result<()> {
 }
 
 async fn serve(config: ActivatorEnvironment) -> anyhow::Result<()> {
+    if let Some(why) = config.network.as_deref().and_then(internal_tls::refusal) {
+        anyhow::bail!("this activator cannot stand in Knative's place: {why}");
+    }
     let mut stop_requests = StopRequests::listen()?;
     let (clock, registry) = (Clock::start(), MetricsRegistry::default());
     let (requests, link) = (bind(config.requests)?, bind(config.link)?);
@@ -328,8 +335,11 @@ mod tests {
         let ports = [Some(config.requests), config.more_requests].map(|address| address.map(|at| at.port()));
         assert_eq!(ports, [Some(8012), Some(8013)]);
         assert_eq!(config.place, ActivatorPlace::Knative { domain: "corp.example".to_owned() });
-        let own = read(&[name]).expect("enough");
-        assert_eq!((own.more_requests, own.place), (None, ActivatorPlace::Ebb));
+        let network = ("ACTIVATOR_NETWORK", "/etc/ebb/config-network");
+        let named = read(&[&given[..], &[network]].concat()).expect("legal");
+        assert_eq!(named.network.as_deref(), Some(std::path::Path::new("/etc/ebb/config-network")));
+        let own = read(&[name, network]).expect("enough");
+        assert_eq!((own.more_requests, own.place, own.network), (None, ActivatorPlace::Ebb, None));
     }
 
     #[test]

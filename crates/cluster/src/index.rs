@@ -15,6 +15,7 @@
 //!   Revisions: those of an installed Knative ─────┘
 //! ```
 
+mod closing;
 mod config_maps;
 mod count;
 mod count_writers;
@@ -28,6 +29,7 @@ mod knative;
 mod known_slice;
 mod labels;
 mod membership;
+mod mixture;
 mod notices;
 mod pod_failures;
 mod pods;
@@ -47,9 +49,10 @@ mod workloads;
 use std::collections::BTreeSet;
 
 use orchestration::{PodReach, RouteInForce, Subject};
-use vocabulary::{Bucket, PodName, PodState, ReplicaName, RevisionName, Timestamp};
+use vocabulary::{Bucket, LateTimeout, PodName, PodState, ReplicaName, RevisionName, Timestamp};
 
 use crate::hop_keys::ClusterKeys;
+use crate::resources::ObjectKey;
 use crate::resources::activator::{self, ActivatorObject};
 use crate::resources::pod::PodObject;
 
@@ -71,6 +74,10 @@ pub(crate) struct Index {
     pods: Pods,
     ports: ActivatorPorts,
     revisions: Revisions,
+    /// The end of late responses in an installed Knative, as `config-autoscaler` says it.
+    late_timeout: LateTimeout,
+    /// Pods of the Deployment `autoscaler` of an installed Knative that are Knative's.
+    knatives_autoscalers: BTreeSet<ObjectKey>,
     notices: Notices,
 }
 
@@ -83,6 +90,8 @@ impl Index {
             pods: Pods::default(),
             ports: ActivatorPorts::new(keys.slice_key, buckets),
             revisions: Revisions::default(),
+            late_timeout: LateTimeout::default(),
+            knatives_autoscalers: BTreeSet::new(),
             notices: Notices::default(),
         }
     }
@@ -108,7 +117,7 @@ impl Index {
                 return;
             }
             self.forget_pod(&name);
-            let owners = self.workloads.owners_of(&record);
+            let owners = self.owners_of(&record);
             self.pods.put_plain(record);
             // Only once the pod is in the index: notices about a workload follow from all of its pods.
             for revision in owners {
@@ -138,7 +147,7 @@ impl Index {
 
     fn forget_pod(&mut self, name: &PodName) {
         let Some(pod) = self.pods.remove(name) else { return };
-        for revision in self.workloads.owners_of(&pod) {
+        for revision in self.owners_of(&pod) {
             self.pods_changed(&revision);
         }
     }
@@ -178,6 +187,7 @@ impl Index {
 
     pub(crate) fn remove_activator(&mut self, name: &ReplicaName, now: Timestamp) {
         self.put_activator_object(name, None, now);
+        self.notices.put(Subject::Activator(name.clone()), Vec::new());
     }
 
     fn put_activator_object(&mut self, name: &ReplicaName, object: Option<ActivatorObject>, now: Timestamp) {
@@ -186,6 +196,7 @@ impl Index {
             return;
         }
         self.activator_changed(name, now);
+        self.review_mixture();
         if self.has_knatives_activators() != had_knatives {
             let revisions: Vec<RevisionName> = self.revisions.names().collect();
             self.notices.tell_all(revisions.into_iter().map(Topic::Revision));
@@ -257,6 +268,7 @@ impl Index {
         self.notice_services_of(revision);
         self.review_hooks(revision);
         self.count_ready(revision);
+        self.review_closing(revision);
         self.notices.tell(Topic::Pods(revision.clone()));
         self.notices.reroute(revision.clone());
     }

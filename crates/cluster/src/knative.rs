@@ -42,9 +42,9 @@ pub use active::{ActiveState, PodNeed};
 pub use buckets::{KnativeBuckets, holder_identity};
 pub use condition::{Condition, ConditionKind, ConditionStatus, ConditionWords};
 pub use deployment::{QueueProxyEnvironment, ReadinessDecider, queue_proxy_environment, readiness_decider};
-pub use facts::{KnativeSurroundings, RevisionReading, revision_facts};
+pub use facts::{KnativeSurroundings, RevisionReading, closing_facts, revision_facts};
 pub use handling::HandledRevision;
-pub use lenient::{KnownKeys, known_annotations, known_config};
+pub use lenient::{KnownKeys, known_annotations, known_config, late_timeout};
 pub use path_proof::{PathEvidence, PathState, path_state};
 pub(crate) use pod_autoscaler::AUTOSCALER_API;
 pub use pod_autoscaler::{

@@ -64,6 +64,8 @@ pub enum KnativeNews {
     Deployment(Change<Option<Box<RevisionDeployment>>>),
     /// A slice that Kubernetes copied from an Endpoints object; `None` for one of no Service.
     PublicSlice(Change<Option<PublicSlice>>),
+    /// A pod of the Deployment `autoscaler`, Knative's or ebb's.
+    AutoscalerPod(Change<Box<PodObject>>),
     /// The progress deadline that `config-deployment` sets.
     ProgressDeadline(Change<Duration>),
 }

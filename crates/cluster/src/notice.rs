@@ -81,6 +81,8 @@ pub(crate) const SESSION_AFFINITY: &str = "SessionAffinity";
 pub(crate) const HISTORIES_NOT_KEPT: &str = "HistoriesNotKept";
 /// A program of ours ended because a part of it failed: a bug.
 pub(crate) const PART_FAILED: &str = "PartFailed";
+/// ebb's activators stand beside an autoscaler of Knative's, from which they hear nothing.
+pub(crate) const UNSUPPORTED_MIXTURE: &str = "UnsupportedMixture";
 /// The pods of a workload fail time and again, so requests are refused.
 pub(crate) const CRASH_LOOP: &str = "CrashLoop";
 /// A container of a pod cannot be started, so requests are refused.

@@ -96,7 +96,7 @@ impl Life {
         });
         let mut autoscaler = autoscaler();
         autoscaler["metadata"]["annotations"]["autoscaling.knative.dev/window"] = json!("10s");
-        let choice = ActivatorChoice::All;
+        let choice = ActivatorChoice::AllOfWhichSomeShare;
         let settings = OrchestratorSettings { choice, ..OrchestratorSettings::default() };
         let mut life = Self {
             activator: tested,
@@ -143,6 +143,7 @@ impl Life {
             KnativeNews::ServerlessService(Change::Listed(BTreeSet::new())),
             KnativeNews::Deployment(Change::Listed(only("hello-00001-deployment"))),
             KnativeNews::PublicSlice(Change::Listed(BTreeSet::new())),
+            KnativeNews::AutoscalerPod(Change::Listed(BTreeSet::new())),
             KnativeNews::ProgressDeadline(Change::Listed(BTreeSet::new())),
         ] {
             self.show(News::Knative(news));

@@ -52,7 +52,7 @@ async fn serve(config: ProgramConfig) -> anyhow::Result<()> {
     // The addresses that clients of a revision of Knative's get are another program's choice.
     let choice = match &knative {
         None => ActivatorChoice::AsManyAsNeeded,
-        Some(_) => ActivatorChoice::All,
+        Some(_) => ActivatorChoice::AllOfWhichSomeShare,
     };
     let place = knative.as_ref().map(|knative| KnativePlace {
         address: knative.address.clone(),

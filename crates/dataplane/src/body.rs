@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use protocol::http2::{ErrorCode, Receiver, StreamError};
 use thiserror::Error;
+use vocabulary::LateTimeout;
 
 use crate::body::upgrade::ClientUpgrade;
 use crate::http1::IncomingError;
@@ -57,6 +58,9 @@ pub trait ResponseBody: HttpBody<Data = Bytes, Error = BodyError> + Unpin + 'sta
     /// then, and cannot report the timer.
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit>;
 }
+
+/// The text that a late response ends with where it is not broken off, as in Knative.
+const APPENDED: &[u8] = b"request timeout";
 
 /// Where a body comes from piece by piece: a connection of HTTP/1.1, or something that keeps a copy for a
 /// second attempt. Boxed, so that a body knows nothing of connections.
@@ -138,6 +142,17 @@ impl Body {
         if let BodyKind::Upgradable(upgrade) = std::mem::take(&mut self.kind) { Some(upgrade) } else { None }
     }
 
+    /// The last frame of a body whose time is up, or the reason for which it is broken off. A body of a known
+    /// length is: what is appended beyond it would be taken for the next answer.
+    fn end_late(&mut self, expired: ExceededLimit) -> Result<Frame<Bytes>, BodyError> {
+        let appends = self.timers.take().is_some_and(|timers| timers.late() == LateTimeout::Append);
+        if !appends || self.size_hint().exact().is_some() {
+            return Err(BodyError::Expired(expired));
+        }
+        self.kind = BodyKind::Empty;
+        Ok(Frame::data(Bytes::from_static(APPENDED)))
+    }
+
     /// Whether nothing will come, known without reading.
     pub fn is_empty(&self) -> bool {
         self.is_end_stream()
@@ -196,10 +211,8 @@ impl HttpBody for Body {
                 }
             }
             Poll::Pending => {
-                if let Some(timers) = &mut this.timers
-                    && let Poll::Ready(expired) = timers.poll_expired(context)
-                {
-                    return Poll::Ready(Some(Err(BodyError::Expired(expired))));
+                if let Poll::Ready(expired) = this.poll_expired(context) {
+                    return Poll::Ready(Some(this.end_late(expired)));
                 }
             }
         }

@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 use runtime::Clock;
-use vocabulary::{RequestTimeouts, Timestamp};
+use vocabulary::{LateTimeout, RequestTimeouts, Timestamp};
 
 use alarm::Alarm;
 
@@ -145,6 +145,11 @@ impl Timers {
     /// When the request arrived, from which all timers of the request count.
     pub fn started_at(&self) -> Timestamp {
         self.running().started_at
+    }
+
+    /// The end of a response that has begun, once the time is up.
+    pub(crate) fn late(&self) -> LateTimeout {
+        self.running().limits.late
     }
 
     /// Where bytes of this exchange are to be noted; `None` if no timer depends on them.

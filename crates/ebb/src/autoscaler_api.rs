@@ -128,6 +128,14 @@ impl AutoscalerApi {
         Ok(list)
     }
 
+    /// The latest ready revision of a Service of an installed Knative in the cluster; `None` on one machine.
+    pub(crate) async fn latest_ready_revision(&self, service: &str) -> Option<String> {
+        match self {
+            Self::At(_) => None,
+            Self::Of(view) => view.cluster.latest_ready_revision(service).await,
+        }
+    }
+
     /// The ledgers of all revisions; of a cluster of those in the namespace that was named.
     pub(crate) async fn ledger(&self, range: LedgerRange) -> anyhow::Result<LedgerList> {
         let mut list: LedgerList = self.get(&format!("/v1/ledger?{}", range.query())).await?;

@@ -6,6 +6,7 @@
 pub(crate) mod knative_leases;
 mod owner;
 pub(crate) mod problem;
+mod served_revision;
 pub(crate) mod service;
 
 use anyhow::Context as _;

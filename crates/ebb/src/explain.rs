@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use autoscaler::api_types::{
     AskedMetricView, CallerView, DecisionView, FailureView, HpaConditionView, HpaView, KillView,
-    LateBytesView, PlatformTermsView, PodView, PredictionView, ReasonView, RevisionDetail, RevisionSummary,
+    LateBytesView, PlatformTermsView, PodView, PredictionView, ReasonView, RevisionDetail, RevisionList,
+    RevisionSummary,
 };
 use vocabulary::{PodCount, format_duration, shown};
 
@@ -20,7 +21,8 @@ pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
     let detail: RevisionDetail = crate::up::runtime()?.block_on(async {
         let api = AutoscalerApi::find(&options.target).await?;
         let list = api.revisions().await?;
-        let name = &choose(&list, &options.revision)?.name;
+        let wanted = meant(&api, &list, &options.revision).await;
+        let name = &choose(&list, &wanted)?.name;
         api.get(&format!("/v1/revisions/{name}")).await
     })?;
     match options.target.output {
@@ -28,6 +30,15 @@ pub(crate) fn run(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
         OutputFormat::Table | OutputFormat::Wide => output::print_shown(text(&detail).trim_end())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The revision that a person means, by its own name or by that of its Service in an installed Knative, of
+/// which the latest ready one is meant.
+async fn meant(api: &AutoscalerApi, list: &RevisionList, wanted: &str) -> String {
+    if choose(list, wanted).is_ok() {
+        return wanted.to_owned();
+    }
+    api.latest_ready_revision(wanted).await.unwrap_or_else(|| wanted.to_owned())
 }
 
 /// The rule of prediction, with what it brought and cost.

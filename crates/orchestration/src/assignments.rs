@@ -116,24 +116,30 @@ fn usable(assignment: &Assignment) -> impl Iterator<Item = (&PodName, SocketAddr
 
 /// Whether several activators divide the pods of a revision among them: only where pods have a limit that
 /// they could overfill.
-pub(crate) fn is_divided(assignment: &Assignment, members: &[ReplicaId]) -> bool {
+pub(crate) fn is_divided(assignment: &Assignment, sharers: &[ReplicaId]) -> bool {
     assignment.container_concurrency > 0
-        && members.len() > 1
+        && sharers.len() > 1
         && assignment.routing == Routing::ThroughActivator
 }
 
-/// What one of `members` is told.
+/// What one activator is told of pods whose slots `sharers` share. One that has no share may try all pods.
 pub(crate) fn for_member(
     whole: &Arc<Assignment>,
-    members: &[ReplicaId],
+    sharers: &[ReplicaId],
     member: ReplicaId,
 ) -> Arc<Assignment> {
-    if !is_divided(whole, members) {
+    if !is_divided(whole, sharers) {
         return Arc::clone(whole);
     }
-    let index = members.iter().position(|&other| other == member);
+    let index = sharers.iter().position(|&other| other == member);
+    let mut order: Vec<usize> = (0..whole.pods.len()).collect();
+    if whole.revision.kind() == KNATIVE_REVISION_KIND {
+        // Knative's activators beside ours divide the pods in the order of their addresses, as text.
+        order.sort_by_cached_key(|&place| whole.pods[place].address.to_string());
+    }
     // Over all pods, ready or not: else each one that gets ready would move pods between the slices of all.
-    let own: Vec<usize> = Share { index, activators: members.len() }.of(whole.pods.len()).collect();
+    let share = Share { index, activators: sharers.len() }.of(order.len());
+    let own: Vec<usize> = share.map(|rank| order[rank]).collect();
     let mut part = Assignment::clone(whole);
     for (index, pod) in part.pods.iter_mut().enumerate() {
         pod.slice = if own.contains(&index) { Slice::Inside } else { Slice::Outside };
@@ -146,15 +152,15 @@ pub(crate) fn for_retired(whole: &Assignment) -> Arc<Assignment> {
     Arc::new(Assignment { standing: Standing::Retired, ..whole.clone() })
 }
 
-/// What one activator is told of a revision.
+/// What one activator is told of a revision, of whose slots `sharers` have their shares.
 pub(crate) fn part(
     whole: &Arc<Assignment>,
-    members: &[ReplicaId],
+    sharers: &[ReplicaId],
     activator: ReplicaId,
     standing: HoldingState,
 ) -> Arc<Assignment> {
     match standing {
-        HoldingState::Assigned => for_member(whole, members, activator),
+        HoldingState::Assigned => for_member(whole, sharers, activator),
         HoldingState::Retired | HoldingState::Emptied { .. } | HoldingState::Forgetting { .. } => {
             for_retired(whole)
         }

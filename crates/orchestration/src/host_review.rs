@@ -40,8 +40,9 @@ impl HostReview<'_> {
     pub(crate) fn suspect(&mut self, end: LinkEnd, since: Timestamp) {
         // No slice is ours to write there: on one machine no host dies alone, and in an installed Knative the
         // controller goes by readiness.
-        if self.state.settings.choice == ActivatorChoice::All {
-            return;
+        match self.state.settings.choice {
+            ActivatorChoice::All | ActivatorChoice::AllOfWhichSomeShare => return,
+            ActivatorChoice::AsManyAsNeeded => {}
         }
         if let Some(signs) = self.signs_mut(end) {
             signs.suspect(since);

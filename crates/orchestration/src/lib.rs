@@ -43,6 +43,7 @@ mod removals;
 mod route;
 mod route_record;
 mod settlement;
+mod sharing;
 mod slices;
 mod snapshot;
 mod state;

@@ -27,6 +27,9 @@ pub enum ActivatorChoice {
     All,
     /// As many as its load calls for, chosen by its name: routes name them.
     AsManyAsNeeded,
+    /// All of them, of which as many share the slots of its pods as its load calls for: those that the
+    /// controller of an installed Knative chooses by their addresses.
+    AllOfWhichSomeShare,
 }
 
 impl Default for OrchestratorSettings {

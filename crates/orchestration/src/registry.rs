@@ -58,6 +58,8 @@ pub(crate) struct RevisionRecord {
     pub(crate) activator_count: Option<PodCount>,
     /// Those that do, in the order of their names.
     pub(crate) members: Vec<ReplicaId>,
+    /// Those of them that share the slots of its pods, in the order of their places.
+    pub(crate) sharers: Vec<ReplicaId>,
     /// The version since which the activators are in the path; `None` while they are not.
     pub(crate) through_since: Option<Version>,
     /// What the multiscaler was last told of the path's acknowledgement.
@@ -204,6 +206,7 @@ impl RevisionRecord {
             assignment: None,
             activator_count: None,
             members: Vec::new(),
+            sharers: Vec::new(),
             forgotten: None,
             through_since: None,
             is_path_acknowledged: false,
@@ -251,6 +254,7 @@ impl RevisionRecord {
             departure: Departure::NotPlanned,
             adoption: None,
             head_size_limit: self.facts.settings.effective_head_size_limit(config),
+            late: self.facts.timeouts.late,
         }
     }
 

@@ -26,6 +26,7 @@ use crate::outbox::Purpose;
 use crate::readiness::LinkCondition;
 use crate::registry::RevisionRecord;
 use crate::route;
+use crate::sharing::chosen_by_address;
 use crate::state::ControlState;
 use crate::unsettled::RevisionStep;
 
@@ -94,8 +95,10 @@ impl Settlement<'_> {
         // The former version for the comparison: only what is said decides whether it is news.
         next.version = record.assignment.as_ref().map(|former| former.version).unwrap_or_default();
         let urgency = self.revise(id, record, &members, &next);
+        let sharers = self.sharers(record, &members);
         let Some(record) = self.state.registry.noted_mut(id) else { return };
         record.members.clone_from(&members);
+        record.sharers = sharers;
         if urgency.is_some() {
             let version = self.state.ownership.next_version(epoch);
             // Kept from version to version: else the path would have to be proven anew whenever a pod comes
@@ -116,12 +119,25 @@ impl Settlement<'_> {
     fn members(&self, record: &RevisionRecord) -> Vec<ReplicaId> {
         let candidates = self.state.activators.candidates();
         let count = match self.state.settings.choice {
-            ActivatorChoice::All => usize::MAX,
+            ActivatorChoice::All | ActivatorChoice::AllOfWhichSomeShare => usize::MAX,
             ActivatorChoice::AsManyAsNeeded => record.activator_count.map_or(usize::MAX, PodCount::as_usize),
         };
         let chosen = choose_subset(&candidates, count, record.facts.name.as_str());
         let members = chosen.into_iter().filter_map(|name| self.state.activators.id(&ReplicaName::new(name)));
         members.collect()
+    }
+
+    /// Those of the members that share the slots of a revision's pods.
+    fn sharers(&self, record: &RevisionRecord, members: &[ReplicaId]) -> Vec<ReplicaId> {
+        match self.state.settings.choice {
+            ActivatorChoice::All | ActivatorChoice::AsManyAsNeeded => members.to_vec(),
+            ActivatorChoice::AllOfWhichSomeShare => {
+                let address =
+                    |&id: &ReplicaId| Some((id, self.state.activators.get(id)?.facts.link.socket.ip()));
+                let addresses = members.iter().filter_map(address);
+                chosen_by_address(addresses, record.activator_count, &record.facts.name)
+            }
+        }
     }
 
     /// How soon activators must hear of a revision again; `None` if nothing about it is new.
@@ -134,9 +150,10 @@ impl Settlement<'_> {
     ) -> Option<Urgency> {
         let previous = record.assignment.as_deref();
         let content = assignments::urgency(previous, next);
-        let was_divided = previous.is_some_and(|previous| assignments::is_divided(previous, &record.members));
-        let is_divided = assignments::is_divided(next, members);
-        let division = (record.members != members && (was_divided || is_divided)).then_some(Urgency::Soon);
+        let sharers = self.sharers(record, members);
+        let was_divided = previous.is_some_and(|previous| assignments::is_divided(previous, &record.sharers));
+        let is_divided = assignments::is_divided(next, &sharers);
+        let division = (record.sharers != sharers && (was_divided || is_divided)).then_some(Urgency::Soon);
         // A version that an activator has acted upon says what it is to the revision too.
         let standing = self.state.activators.iter().any(|(activator, known)| {
             known.holdings.get(&id).is_some_and(|holding| {
@@ -185,7 +202,7 @@ impl Settlement<'_> {
         let Some(urgency) = news.or(is_new.then_some(Urgency::AtOnce)) else { return };
         let link = record.link;
         record.holdings.entry(id).or_default().standing = standing;
-        let assignment = assignments::part(whole, &revision.members, activator, standing);
+        let assignment = assignments::part(whole, &revision.sharers, activator, standing);
         self.state.outbox.push(ControlCommand::Assign { activator: link, assignment, urgency });
     }
 
@@ -206,7 +223,7 @@ impl Settlement<'_> {
             }
             let Some(standing) = standing_to_tell(is_member, known) else { continue };
             record.holdings.entry(id).or_default().standing = standing;
-            assignments.push(assignments::part(whole, &revision.members, activator, standing));
+            assignments.push(assignments::part(whole, &revision.sharers, activator, standing));
         }
         let removed = self.state.removed.known_to(activator);
         let removed = removed.filter(|(name, _)| self.state.registry.revision_id(name).is_none());

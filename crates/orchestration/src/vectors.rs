@@ -8,7 +8,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "C15",
         "no activator looks for its own address: the autoscaler knows the activators and tells each its slice",
     ),
-    ("C16", "activators are in the order of their names, which are no addresses"),
+    (
+        "C16",
+        "activators are in the order of their names; in an installed Knative by their addresses, `sharing.rs`",
+    ),
     ("C24", "every program makes this choice alike: vocabulary, `subset.rs`"),
     ("C25", "as C24"),
     (

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use cluster::{Failure, Installation, LEASE};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
-use settings::{LeaderElection, network_refusals};
+use settings::{
+    KNATIVE_MINOR_MIN, KNATIVE_MINOR_TESTED, KNATIVE_VERSION_LABEL, KnativeRelease, LeaderElection,
+    network_refusals,
+};
 use thiserror::Error;
 
 use crate::requests::{ANSWER_WITHIN, within_time};
@@ -47,18 +50,20 @@ pub(crate) async fn installation(
     namespace: &str,
     place: &KnativePlace,
 ) -> Result<Installation, KnativeRefusal> {
-    let network = data_of(client.clone(), namespace, NETWORK).await?;
-    let election = data_of(client, namespace, LEADER_ELECTION).await?;
-    decide(&network, &election, &place.domain)
+    let network = config_map(client.clone(), namespace, NETWORK).await?;
+    let election = config_map(client, namespace, LEADER_ELECTION).await?.data.unwrap_or_default();
+    let version = network.metadata.labels.unwrap_or_default().remove(KNATIVE_VERSION_LABEL);
+    decide(version.as_deref(), &network.data.unwrap_or_default(), &election, &place.domain)
 }
 
 fn decide(
+    version: Option<&str>,
     network: &BTreeMap<String, String>,
     election: &BTreeMap<String, String>,
     domain: &str,
 ) -> Result<Installation, KnativeRefusal> {
-    let mut problems: Vec<String> =
-        network_refusals(network).into_iter().map(|refusal| refusal.text).collect();
+    let mut problems: Vec<String> = version.and_then(refusal_of_release).into_iter().collect();
+    problems.extend(network_refusals(network).into_iter().map(|refusal| refusal.text));
     let election = LeaderElection::read(election).unwrap_or_else(|more| {
         problems.extend(more);
         LeaderElection::default()
@@ -79,15 +84,35 @@ fn decide(
     }
 }
 
-async fn data_of(
+/// Why ebb does not stand beside this release of Knative's, if so. One that is newer than what was tested may
+/// work, and is a warning.
+fn refusal_of_release(version: &str) -> Option<String> {
+    match KnativeRelease::of(version) {
+        KnativeRelease::TooOld => Some(format!(
+            "Knative {version} is older than 1.{KNATIVE_MINOR_MIN}; upgrade Knative before ebb comes in"
+        )),
+        KnativeRelease::Untested => {
+            tracing::warn!(
+                version,
+                tested = KNATIVE_MINOR_TESTED,
+                "Knative is newer than each release that ebb was tested with; docs/operate/knative.md has the table"
+            );
+            None
+        }
+        KnativeRelease::Known | KnativeRelease::Unsaid => None,
+    }
+}
+
+/// A ConfigMap of Knative's; an empty one where there is none.
+async fn config_map(
     client: Client,
     namespace: &str,
     name: &'static str,
-) -> Result<BTreeMap<String, String>, KnativeRefusal> {
+) -> Result<ConfigMap, KnativeRefusal> {
     let api: Api<ConfigMap> = Api::namespaced(client, namespace);
     match within_time(ANSWER_WITHIN, api.get(name)).await {
-        Ok(map) => Ok(map.data.unwrap_or_default()),
-        Err(Failure::Gone(_)) => Ok(BTreeMap::new()),
+        Ok(map) => Ok(map),
+        Err(Failure::Gone(_)) => Ok(ConfigMap::default()),
         Err(failure) => Err(KnativeRefusal::Unread {
             name,
             namespace: namespace.to_owned(),
@@ -107,7 +132,7 @@ mod tests {
     #[test]
     fn the_number_of_buckets_is_knatives() {
         let installation = |pairs: &[(&str, &str)]| {
-            decide(&map(&[]), &map(pairs), "cluster.local").expect("it can be taken")
+            decide(None, &map(&[]), &map(pairs), "cluster.local").expect("it can be taken")
         };
         assert_eq!(installation(&[]).buckets(), 1);
         assert_eq!(installation(&[("buckets", "10"), ("lease-duration", "15s")]).buckets(), 10);
@@ -117,10 +142,18 @@ mod tests {
     fn everything_that_stands_in_the_way_is_named_at_once() {
         let network = map(&[("system-internal-tls", "Enabled"), ("mesh-compatibility-mode", "enabled")]);
         let election = map(&[("lease-duration", "10s")]);
-        let refused = decide(&network, &election, "cluster.local").expect_err("three things are wrong");
+        let old = Some("1.20.4");
+        let refused = decide(old, &network, &election, "cluster.local").expect_err("four things are wrong");
         let text = refused.to_string();
-        for part in ["system-internal-tls", "mesh-compatibility-mode", "lease-duration is 10 s"] {
+        for part in ["1.20.4 is older than 1.21", "internal-tls", "ClusterIP", "lease-duration is 10 s"] {
             assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_release_that_was_not_tested_or_says_no_version_is_not_refused() {
+        for version in [None, Some("1.24.0"), Some("v1.23.1"), Some("20261101-abc")] {
+            assert!(decide(version, &map(&[]), &map(&[]), "cluster.local").is_ok(), "{version:?}");
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use ports::PortPair;
 pub use ports::Ports;
 use runtime::{Environment, EnvironmentReader, LoggedRevision, RequestReporting, TrustedHosts};
 use vocabulary::{
-    AppProtocol, CheckedValue, IgnoredUserAgents, LinkToken, PodName, Problem, RequestTimeouts,
+    AppProtocol, CheckedValue, IgnoredUserAgents, LateTimeout, LinkToken, PodName, Problem, RequestTimeouts,
 };
 
 /// The longest wait of a drain for the owner's word that no route leads to the pod: longer than a lease (15
@@ -235,6 +235,8 @@ impl Config {
             request: reader.required_seconds("REVISION_TIMEOUT_SECONDS"),
             response_start: reader.seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS"),
             idle: reader.seconds("REVISION_IDLE_TIMEOUT_SECONDS"),
+            // The owner says it, of whose link nothing is known yet.
+            late: LateTimeout::default(),
         };
         let (observability, reporting) = place.observability(reader);
         let logged_probes =

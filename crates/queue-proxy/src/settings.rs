@@ -8,8 +8,8 @@ use runtime::Clock;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use vocabulary::{
-    AdoptionId, DRAIN_ACCEPTS_MAX, Departure, Epoch, HeadSizeLimit, HopKey, PodSettings, Routing, Timestamp,
-    Version,
+    AdoptionId, DRAIN_ACCEPTS_MAX, Departure, Epoch, HeadSizeLimit, HopKey, LateTimeout, PodSettings,
+    RequestTimeouts, Routing, Timestamp, Version,
 };
 
 use dataplane::{HeadLimits, has_internal, names};
@@ -35,6 +35,7 @@ pub(crate) struct OwnerSettings {
     departure: Cell<Departure>,
     adoption: Cell<Option<AdoptionId>>,
     head_size: Cell<HeadSizeLimit>,
+    late: Cell<LateTimeout>,
     changed: Notify,
     /// When the first request began to wait for the first settings.
     awaited_since: Cell<Option<Timestamp>>,
@@ -49,6 +50,7 @@ impl OwnerSettings {
             departure: Cell::default(),
             adoption: Cell::default(),
             head_size: Cell::default(),
+            late: Cell::default(),
             changed: Notify::new(),
             awaited_since: Cell::new(None),
         }
@@ -66,6 +68,7 @@ impl OwnerSettings {
         self.departure.set(settings.departure);
         self.adoption.set(settings.adoption);
         self.head_size.set(settings.head_size_limit);
+        self.late.set(settings.late);
         self.changed.notify_waiters();
         true
     }
@@ -176,6 +179,11 @@ impl OwnerSettings {
 
     pub(crate) fn routing(&self) -> Routing {
         self.routing.get()
+    }
+
+    /// These timeouts, with the end that the owner wants of a response that has begun.
+    pub(crate) fn timeouts(&self, limits: RequestTimeouts) -> RequestTimeouts {
+        RequestTimeouts { late: self.late.get(), ..limits }
     }
 
     /// How large the head of a request with these headers may be. An activator adds to the head of its

@@ -74,7 +74,7 @@ const OVERTURNED: &[OverturnedVector] = &[
     OverturnedVector {
         id: "O2, O3, O8",
         reference: "a timer appends its text to a response that has begun, and ends it cleanly",
-        ours: "the response is broken off and nothing is added",
+        ours: "the response is broken off and nothing is added, unless an owner in Knative's place chooses that (late-timeout)",
         why: "a truncated answer must not look whole (L2)",
     },
     OverturnedVector {

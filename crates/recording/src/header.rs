@@ -63,6 +63,7 @@ impl From<&SegmentHeader> for HeaderMessage {
             choice: match header.settings.choice {
                 ActivatorChoice::All => 1,
                 ActivatorChoice::AsManyAsNeeded => 2,
+                ActivatorChoice::AllOfWhichSomeShare => 3,
             },
             wall_clock: nanoseconds(header.wall_clock),
             is_anonymous: header.is_anonymous,
@@ -95,6 +96,7 @@ impl TryFrom<HeaderMessage> for SegmentHeader {
                 choice: match header.choice {
                     1 => ActivatorChoice::All,
                     2 => ActivatorChoice::AsManyAsNeeded,
+                    3 => ActivatorChoice::AllOfWhichSomeShare,
                     other => return Err(unknown("the choice of activators", other)),
                 },
             },

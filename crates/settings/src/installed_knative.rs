@@ -125,7 +125,7 @@ const REFUSED: [(&str, Option<&str>, &str, &str); 3] = [
         "mesh-compatibility-mode",
         None,
         "enabled",
-        "ebb sends requests to the addresses of pods, which a mesh refuses",
+        "it asks for ClusterIP routing, and ebb sends requests to the addresses of pods",
     ),
     ("enable-mesh-pod-addressability", None, "true", "ebb names no pod by the private Service yet"),
 ];

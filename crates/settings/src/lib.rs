@@ -18,6 +18,7 @@ mod hourly_price;
 pub mod hpa;
 mod installed_knative;
 mod keys;
+mod knative_release;
 mod limits;
 mod metric;
 mod numbers;
@@ -59,6 +60,7 @@ pub use keys::{
     IGNORE_USER_AGENTS_ANNOTATION, PROGRESS_DEADLINE_ANNOTATION, WAITING_PAGE_ANNOTATION, annotation_keys,
     config_map_keys,
 };
+pub use knative_release::{KNATIVE_MINOR_MIN, KNATIVE_MINOR_TESTED, KNATIVE_VERSION_LABEL, KnativeRelease};
 pub use metric::Metric;
 pub use prediction::PredictionDefaults;
 pub use prices::ResourcePrices;

@@ -33,6 +33,7 @@ impl RequestLimits {
             request: timeout(&pod_limit::TIMEOUT),
             response_start: timeout(&pod_limit::RESPONSE_START_TIMEOUT),
             idle: timeout(&pod_limit::IDLE_TIMEOUT),
+            ..RequestTimeouts::default()
         };
         let limits = Self { container_concurrency: concurrency.unwrap_or_default().value(), timeouts };
         (limits, reader.finish(()).err().unwrap_or_default())
@@ -74,7 +75,7 @@ mod tests {
             ("idle-timeout", "soon"),
         ]);
         let request = Some(Duration::from_secs(90));
-        assert_eq!(limits.timeouts, RequestTimeouts { request, response_start: None, idle: None });
+        assert_eq!(limits.timeouts, RequestTimeouts { request, ..RequestTimeouts::default() });
         assert_eq!(limits.container_concurrency, 0);
         let told = problems.join("\n");
         for words in [

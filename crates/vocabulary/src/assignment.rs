@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::head_size::HeadSizeLimit;
 use crate::hop_key::HopKey;
+use crate::late_timeout::LateTimeout;
 use crate::ownership::Epoch;
 use crate::revision::{PodName, RevisionName};
 use crate::user_agents::IgnoredUserAgents;
@@ -185,7 +186,7 @@ pub enum Routing {
     ThroughActivator,
 }
 
-/// The three timers of a request. `None` means no limit.
+/// The three timers of a request, and what they do to a response that has begun. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestTimeouts {
     /// From arrival to the end of the response (Knative: `timeoutSeconds`).
@@ -194,4 +195,6 @@ pub struct RequestTimeouts {
     pub response_start: Option<Duration>,
     /// The longest silence, in both directions (`idleTimeoutSeconds`).
     pub idle: Option<Duration>,
+    /// The end of a response that has begun, once one of them is over.
+    pub late: LateTimeout,
 }

@@ -53,7 +53,7 @@ mod tests {
         ] {
             let [request, response_start, idle] =
                 [request, response_start, idle].map(|timeout: Option<u64>| timeout.map(seconds));
-            let timeouts = RequestTimeouts { request, response_start, idle };
+            let timeouts = RequestTimeouts { request, response_start, idle, ..Default::default() };
             assert_eq!(timeouts.drain_limit(seconds(without)), seconds(limit), "{timeouts:?}, {without} s");
         }
     }

@@ -25,6 +25,7 @@ mod injection;
 mod intern;
 mod knative_names;
 mod late_bytes;
+mod late_timeout;
 mod likeness;
 mod link;
 mod load;
@@ -73,6 +74,7 @@ pub use injection::{
 pub use intern::Interner;
 pub use knative_names::{KNATIVE_BUCKETS_MAX, KNATIVE_REVISION_KIND, knative_lease};
 pub use late_bytes::LateBytes;
+pub use late_timeout::LateTimeout;
 pub use likeness::{LikelyName, likeness, nearest};
 pub use link::{LinkAddress, LinkChannel, LinkRole, LinkToken, LinkTokenError};
 pub use load::{BootId, Load, PresentCount, Reporter, Sample};

@@ -12,6 +12,7 @@ use crate::caller::Caller;
 use crate::head_size::HeadSizeLimit;
 use crate::hop_key::HopKey;
 use crate::late_bytes::LateBytes;
+use crate::late_timeout::LateTimeout;
 use crate::load::{BootId, Load, PresentCount, Sample};
 use crate::revision::{PodName, ReplicaName, RevisionName};
 use crate::usage::ResourceUsage;
@@ -100,6 +101,8 @@ pub struct PodSettings {
     pub adoption: Option<AdoptionId>,
     /// How large heads of clients' requests and of the app's responses may be.
     pub head_size_limit: HeadSizeLimit,
+    /// The end of a response that has begun, once the time of its request is up.
+    pub late: LateTimeout,
 }
 
 /// How far a pod's departure has come, as its owner knows it.

@@ -21,9 +21,9 @@ fn named<'d>(documents: &'d [Value], kind: &str, name: &str) -> &'d Value {
     documents.iter().find(is_it).unwrap_or_else(|| panic!("there is no {kind} {name}"))
 }
 
-/// A Deployment of the release with ebb in the place of Knative's program.
-fn with_ebb(name: &str, operations: &str) -> Deployment {
-    let mut deployment = named(&documents(RELEASE), "Deployment", name).clone();
+/// A Deployment of a release with ebb in the place of Knative's program.
+fn with_ebb(release: &str, name: &str, operations: &str) -> Deployment {
+    let mut deployment = named(&documents(release), "Deployment", name).clone();
     let operations: Vec<Value> = serde_saphyr::from_str(operations).expect("a list of operations");
     for operation in &operations {
         assert_eq!(operation["op"], "add", "it replaces a field, and makes one that is absent");
@@ -36,7 +36,7 @@ fn with_ebb(name: &str, operations: &str) -> Deployment {
 
 #[test]
 fn ebbs_autoscaler_has_the_names_of_knatives_and_what_it_needs() {
-    let deployment = with_ebb("autoscaler", OPERATIONS);
+    let deployment = with_ebb(RELEASE, "autoscaler", OPERATIONS);
     let spec = deployment.spec.expect("a spec");
     assert_eq!(spec.replicas, Some(1));
     let labels = spec.template.metadata.and_then(|metadata| metadata.labels).expect("labels");
@@ -51,6 +51,8 @@ fn ebbs_autoscaler_has_the_names_of_knatives_and_what_it_needs() {
         container.ports.iter().flatten().map(|port| (port.name.as_deref(), port.container_port)).collect();
     // Knative's Service leads to port 8080, at which its activators push their load.
     assert!(ports.contains(&(Some("websocket"), 8080)), "{ports:?}");
+    // By this port's name ebb's autoscaler tells its own pods from Knative's.
+    assert!(ports.contains(&(Some("api"), 8081)), "{ports:?}");
     let account = pod.service_account_name.expect("an account of its own");
     let rights = documents(RIGHTS);
     assert_eq!(named(&rights, "ServiceAccount", &account)["metadata"]["namespace"], "knative-serving");
@@ -58,7 +60,7 @@ fn ebbs_autoscaler_has_the_names_of_knatives_and_what_it_needs() {
 
 #[test]
 fn ebbs_activator_keeps_the_ports_of_knatives_service_and_declares_its_link() {
-    let spec = with_ebb("activator", ACTIVATOR_OPERATIONS).spec.expect("a spec");
+    let spec = with_ebb(RELEASE, "activator", ACTIVATOR_OPERATIONS).spec.expect("a spec");
     assert_eq!(spec.replicas, Some(2), "the release's own");
     let pod = spec.template.spec.expect("a pod");
     assert_eq!(pod.termination_grace_period_seconds, Some(600));
@@ -83,6 +85,24 @@ fn ebbs_activator_keeps_the_ports_of_knatives_service_and_declares_its_link() {
         container.volume_mounts.iter().flatten().map(|mount| mount.name.as_str()).collect();
     let volumes: Vec<&str> = pod.volumes.iter().flatten().map(|volume| volume.name.as_str()).collect();
     assert_eq!(mounts, volumes);
+}
+
+/// Knative is upgraded underneath: the same folders over the next release bring that release, with ebb's
+/// programs in place.
+#[test]
+fn the_next_release_comes_with_ebbs_programs_in_place() {
+    let next = RELEASE.replace("1.23.0", "1.23.1").replace("knative-stand-in:test", "knative-stand-in:next");
+    for (name, operations) in [("autoscaler", OPERATIONS), ("activator", ACTIVATOR_OPERATIONS)] {
+        let (former, present) = (with_ebb(RELEASE, name, operations), with_ebb(&next, name, operations));
+        let labels = present.metadata.labels.expect("labels");
+        assert_eq!(labels["app.kubernetes.io/version"], "1.23.1", "{name}");
+        assert_eq!(present.spec, former.spec, "{name} is as before");
+    }
+    let documents = documents(&next);
+    for name in ["controller", "webhook"] {
+        let image = named(&documents, "Deployment", name).pointer("/spec/template/spec/containers/0/image");
+        assert_eq!(image, Some(&Value::from("knative-stand-in:next")), "{name} is the next release's");
+    }
 }
 
 /// Other keys of the ConfigMap are the release's, and its name must stay: Knative's controller reads it by

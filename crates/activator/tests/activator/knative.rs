@@ -152,3 +152,18 @@ async fn elsewhere_identity_headers_name_nothing() {
     let _autoscaler = world.synced(&[revision(&[&pod])]).await;
     assert_eq!(ask(&Caller::http1(&world).to(USERS_HOST), &IDENTITY).await.status, 404);
 }
+
+/// Contract §1.2: requests of a revision whose `PodAutoscaler` is gone are refused, though its pods are there
+/// and go on with what they hold.
+#[tokio::test]
+async fn must_answer_404_for_a_revision_that_lives_on_for_the_sake_of_its_pods() {
+    let (world, pod) = (World::in_knatives_place(), Pod::start());
+    let mut autoscaler = world.synced(&[revision(&[&pod])]).await;
+    let caller = Caller::http1(&world).to(USERS_HOST);
+    assert_eq!(ask(&caller, &IDENTITY).await.status, 200);
+    let version = assignment(2, &[]).version;
+    autoscaler.assign(&Assignment { hosts: Vec::new(), version, ..revision(&[&pod]) }).await;
+    assert_eq!(ask(&caller, &IDENTITY).await.status, 404);
+    assert_eq!(ask(&caller.to(PUBLIC_HOST), &[]).await.status, 404);
+    assert_eq!(pod.seen().len(), 1);
+}

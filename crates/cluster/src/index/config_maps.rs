@@ -7,7 +7,7 @@ use settings::ClusterConfig;
 use vocabulary::RevisionName;
 
 use super::{Index, Topic};
-use crate::knative::{KnownKeys, known_config};
+use crate::knative::{KnownKeys, known_config, late_timeout};
 use crate::notice::{BAD_ANNOTATION, HISTORIES_NOT_KEPT, Notice};
 
 /// The ConfigMap by which ebb's programs log, trace and serve metrics.
@@ -21,7 +21,7 @@ impl Index {
         // In an installed Knative keys of vendors may stand beside ours. A configuration that is refused at
         // start would forbid every scale-down.
         let keys = if self.revisions.domain().is_some() {
-            known_config(data)
+            self.take_own_keys(data)
         } else {
             KnownKeys { known: data.clone(), warnings: Vec::new() }
         };
@@ -39,6 +39,18 @@ impl Index {
         };
         let messages = problems.into_iter().map(|problem| problem.message);
         self.put_config_map(CONFIG_MAP_NAME, keys.warnings.into_iter().chain(messages));
+    }
+
+    /// Takes in the keys that ebb has in an installed Knative alone; returns the others.
+    fn take_own_keys(&mut self, data: &BTreeMap<String, String>) -> KnownKeys {
+        let (late, mut keys) = late_timeout(data);
+        if std::mem::replace(&mut self.late_timeout, late) != late {
+            let revisions: Vec<RevisionName> = self.revisions.names().collect();
+            self.notices.tell_all(revisions.into_iter().map(Topic::Revision));
+        }
+        let KnownKeys { known, warnings } = known_config(&keys.known);
+        keys.warnings.extend(warnings);
+        KnownKeys { known, ..keys }
     }
 
     /// What is wrong with `config-observability`, as its reader found it. Nothing here follows from that

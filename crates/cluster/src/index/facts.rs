@@ -74,7 +74,7 @@ impl Index {
 
     fn render_revision(&mut self, revision: RevisionName) -> Option<PlatformFact> {
         let facts = self.workloads.get(&revision).and_then(|workload| self.revision_facts(workload));
-        match facts {
+        match facts.or_else(|| self.closing_facts(&revision)) {
             Some(facts) => {
                 self.notices.revision_sent(revision);
                 Some(PlatformFact::RevisionChanged(Arc::new(facts)))
@@ -83,8 +83,7 @@ impl Index {
             // was told of the revision: were it told that it is gone, activators would refuse its requests.
             None if self.awaits_ports(&revision) => None,
             None if !self.notices.forget_sent(&revision) => None,
-            // The `PodAutoscaler` of a revision of Knative's is gone: requests are refused, though the pods
-            // may take minutes to end.
+            // The `PodAutoscaler` of a revision of Knative's is gone, and no pod of it has a link.
             None if revision_keys::key_of(&revision).is_some() && !self.revisions.has(&revision) => {
                 Some(PlatformFact::RevisionRemoved(revision))
             }

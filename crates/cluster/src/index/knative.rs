@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use orchestration::{ActivatorLife, RevisionFacts, Subject};
 use scaling::RevisionOrigin;
-use vocabulary::{BurstCapacity, LinkChannel, PodCount, RevisionName, Routing, Timestamp};
+use vocabulary::{BurstCapacity, LinkChannel, PodCount, RequestTimeouts, RevisionName, Routing, Timestamp};
 
 use super::revision_keys;
 use super::revisions::RevisionBounds;
@@ -158,7 +158,8 @@ impl Index {
         // An activator of Knative's shows no key: as long as one is there its word counts without.
         let hop_keys =
             if self.has_knatives_activators() { Vec::new() } else { self.workloads.hop_keys_of(workload) };
-        Some(RevisionFacts { hop_keys, ..reading.facts })
+        let timeouts = RequestTimeouts { late: self.late_timeout, ..reading.facts.timeouts };
+        Some(RevisionFacts { hop_keys, timeouts, ..reading.facts })
     }
 
     /// Whether an activator of Knative's may be in the path of revisions.
@@ -215,9 +216,11 @@ impl Index {
         true
     }
 
-    /// Whether another controller scales a revision of Knative's: nothing of it is written here.
+    /// Whether nothing is written of a revision of Knative's that is known: another controller scales it, or
+    /// its `PodAutoscaler` is gone before its pods.
     pub(crate) fn is_served_only(&self, revision: &RevisionName) -> bool {
         self.class_of(revision).is_some_and(|class| class != AutoscalerClass::Ours)
+            || self.is_left_behind(revision)
     }
 
     /// Whether a `PodAutoscaler` of ours is there.

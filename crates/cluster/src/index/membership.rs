@@ -18,7 +18,8 @@ impl Index {
     }
 
     pub(super) fn pods_of(&self, revision: &RevisionName) -> impl Iterator<Item = &Pod> {
-        self.pod_names_of(revision).filter_map(|name| self.pods.get(name))
+        let selected = self.pod_names_of(revision).filter_map(|name| self.pods.get(name));
+        selected.chain(self.pods_left_of(revision))
     }
 
     /// The revision's pods that have no queue-proxy, and were not to have one.
@@ -42,6 +43,12 @@ impl Index {
 
     /// The revisions of a pod with a queue-proxy.
     pub(super) fn owners_of_pod(&self, pod: &PodName) -> Vec<RevisionName> {
-        self.pod_record(pod).map(|record| self.workloads.owners_of(record)).unwrap_or_default()
+        self.pod_record(pod).map(|record| self.owners_of(record)).unwrap_or_default()
+    }
+
+    /// The revisions whose workloads select a pod, or else the one that has left it behind.
+    pub(super) fn owners_of(&self, pod: &PodObject) -> Vec<RevisionName> {
+        let owners = self.workloads.owners_of(pod);
+        if owners.is_empty() { self.revision_that_left(pod).into_iter().collect() } else { owners }
     }
 }

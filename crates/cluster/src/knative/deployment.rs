@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, PodSpec};
-use vocabulary::{QUEUE_PROXY, RequestTimeouts};
+use vocabulary::{LateTimeout, QUEUE_PROXY, RequestTimeouts};
 
 /// `timeoutSeconds` where it cannot be read, as in Knative.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
@@ -22,7 +22,7 @@ pub struct QueueProxyEnvironment {
 impl Default for QueueProxyEnvironment {
     fn default() -> Self {
         let request = Some(TIMEOUT_DEFAULT);
-        let timeouts = RequestTimeouts { request, response_start: None, idle: None };
+        let timeouts = RequestTimeouts { request, ..RequestTimeouts::default() };
         Self { timeouts, readiness: ReadinessDecider::QueueProxy }
     }
 }
@@ -46,6 +46,8 @@ pub fn queue_proxy_environment(pod: &PodSpec) -> QueueProxyEnvironment {
             request: seconds("REVISION_TIMEOUT_SECONDS").unwrap_or(Some(TIMEOUT_DEFAULT)),
             response_start: seconds("REVISION_RESPONSE_START_TIMEOUT_SECONDS").flatten(),
             idle: seconds("REVISION_IDLE_TIMEOUT_SECONDS").flatten(),
+            // No environment says it: it is a key of `config-autoscaler`.
+            late: LateTimeout::default(),
         },
         readiness: readiness_decider(pod),
     }
@@ -100,7 +102,8 @@ mod tests {
             {"name": "SERVING_POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         ]));
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(found, RequestTimeouts { request: seconds(10), response_start: seconds(5), idle: None });
+        let (request, response_start) = (seconds(10), seconds(5));
+        assert_eq!(found, RequestTimeouts { request, response_start, ..RequestTimeouts::default() });
         assert_eq!(with_environment(&json!([])), QueueProxyEnvironment::default().timeouts, "300/0/0");
         let broken = with_environment(&json!([{"name": "REVISION_TIMEOUT_SECONDS", "value": "soon"}]));
         assert_eq!(broken.request, seconds(300));

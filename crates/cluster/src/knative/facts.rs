@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use orchestration::{Entrance, RevisionFacts};
 use scaling::RevisionOrigin;
-use settings::{Class, ClusterConfig, FloorCause, RevisionSettings};
-use vocabulary::{NameError, PodCount, Problem};
+use settings::{Class, ClusterConfig, FloorCause, PROGRESS_DEADLINE_DEFAULT, RevisionSettings};
+use vocabulary::{HopKey, NameError, PodCount, Problem, RequestTimeouts, RevisionName, WaitingPage};
 
 use super::deployment::QueueProxyEnvironment;
 use super::lenient::known_annotations;
 use super::pod_autoscaler::{AutoscalerClass, PodAutoscalerRecord};
 use crate::resources::workload::remove_refused;
+
+/// The metrics of ebb's own class hpa, which is off in an installed Knative.
+const HPA_ANNOTATION: &str = "ebb.dev/hpa";
 
 /// What a revision's facts follow from, beside its `PodAutoscaler`.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +41,7 @@ pub struct RevisionReading {
 
 /// Reads a revision. No annotation makes it unreadable: one that cannot be read has no effect, and is a
 /// warning, for Knative's webhook has let it pass. One of another controller's class is only served: that
-/// scales it, by settings of which ebb says nothing.
+/// scales it, by settings of which ebb says nothing, unless they are ebb's own.
 pub fn revision_facts(
     autoscaler: &PodAutoscalerRecord,
     around: KnativeSurroundings<'_>,
@@ -48,7 +51,7 @@ pub fn revision_facts(
     let (settings, mut warnings) = if is_ours {
         settings_of(autoscaler, around.cluster)
     } else {
-        (settings_of_other_class(), Vec::new())
+        (settings_of_other_class(), refusal_of_own_hpa(autoscaler).into_iter().collect())
     };
     let deadline = settings::progress_deadline(&autoscaler.annotations).unwrap_or_else(|problem| {
         warnings.extend(is_ours.then_some(problem.message));
@@ -68,7 +71,7 @@ pub fn revision_facts(
         reachable: autoscaler.is_reachable(),
         floor: PodCount::ZERO,
         floor_cause: FloorCause::default(),
-        waiting_page: vocabulary::WaitingPage::Off,
+        waiting_page: WaitingPage::Off,
         hold: None,
         // The status is the memory of the autoscaler before this one, Knative's own among them.
         origin: if autoscaler.status.is_initialized() { RevisionOrigin::Found } else { RevisionOrigin::New },
@@ -77,6 +80,41 @@ pub fn revision_facts(
         name,
     };
     Ok(RevisionReading { facts, warnings })
+}
+
+/// The facts of a revision whose `PodAutoscaler` is gone before its pods: it has no entrance, so that its
+/// requests are refused, and nothing of it may be written, so that its end is no wish for zero.
+pub fn closing_facts(name: RevisionName, timeouts: RequestTimeouts, hop_keys: Vec<HopKey>) -> RevisionFacts {
+    RevisionFacts {
+        settings: settings_of_other_class(),
+        container_concurrency: 0,
+        timeouts,
+        progress_deadline: PROGRESS_DEADLINE_DEFAULT,
+        entrances: Vec::new(),
+        url: None,
+        hop_keys,
+        wanted: PodCount::ZERO,
+        may_write: false,
+        reachable: false,
+        floor: PodCount::ZERO,
+        floor_cause: FloorCause::default(),
+        waiting_page: WaitingPage::Off,
+        hold: Some("its PodAutoscaler is gone".to_owned()),
+        origin: RevisionOrigin::Found,
+        template: name.name().to_owned(),
+        other_autoscaler: None,
+        name,
+    }
+}
+
+/// What is said of a revision whose template asks for ebb's own class hpa.
+fn refusal_of_own_hpa(autoscaler: &PodAutoscalerRecord) -> Option<String> {
+    let is_asked = autoscaler.annotations.contains_key(HPA_ANNOTATION);
+    is_asked.then(|| {
+        format!(
+            "annotation {HPA_ANNOTATION} has no effect in Knative's place, where autoscaler-hpa scales the revisions of class hpa; remove it"
+        )
+    })
 }
 
 /// The settings of a revision that another controller scales. Class kpa, since ebb's own class hpa would ask
@@ -177,6 +215,17 @@ mod tests {
         assert!(!facts.may_write && warnings.is_empty(), "{warnings:?}");
         assert_eq!(facts.settings.class, Some(Class::Kpa), "ebb's own class hpa asks for metrics");
         assert_eq!(facts.hosts(), ["hello-00001.default.svc.cluster.local"]);
+    }
+
+    #[test]
+    fn must_refuse_metrics_of_ebbs_own_class_hpa_by_name() {
+        let RevisionReading { facts, warnings } = with(&json!({
+            "autoscaling.knative.dev/class": "hpa.autoscaling.knative.dev",
+            "ebb.dev/hpa": "metrics: []",
+        }));
+        assert!(!facts.may_write && warnings.len() == 1, "{warnings:?}");
+        let text = &warnings[0];
+        assert!(text.contains("ebb.dev/hpa") && text.contains("autoscaler-hpa"), "{text}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use settings::{is_unknown_annotation, is_unknown_config_key};
+use vocabulary::LateTimeout;
 
 /// What is read, and what is said about the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,23 @@ pub struct KnownKeys {
 /// The entries of `config-autoscaler` whose keys are known.
 pub fn known_config(data: &BTreeMap<String, String>) -> KnownKeys {
     split(data, "config-autoscaler: key", is_unknown_config_key)
+}
+
+/// The key by which people choose the end of a response that has begun when the time of its request is up.
+const LATE_TIMEOUT: &str = "late-timeout";
+
+/// What `config-autoscaler` says of late responses, and its other entries. The key is one of this place
+/// alone: elsewhere a late response always ends in a reset, and the key is unknown.
+pub fn late_timeout(data: &BTreeMap<String, String>) -> (LateTimeout, KnownKeys) {
+    let mut keys = KnownKeys { known: data.clone(), warnings: Vec::new() };
+    let Some(word) = keys.known.remove(LATE_TIMEOUT) else { return (LateTimeout::default(), keys) };
+    let choice = LateTimeout::read(&word).unwrap_or_else(|| {
+        keys.warnings.push(format!(
+            "config-autoscaler: {LATE_TIMEOUT} is {word:?}, so late responses end in a reset; write \"reset\" or \"append\""
+        ));
+        LateTimeout::default()
+    });
+    (choice, keys)
 }
 
 /// The annotations that are known, and all that are under no prefix of ours.
@@ -69,6 +87,20 @@ mod tests {
             "{:?}",
             keys.warnings
         );
+    }
+
+    #[test]
+    fn the_end_of_late_responses_is_a_reset_unless_a_person_wants_knatives() {
+        let read = |pairs: &[(&str, &str)]| {
+            let (choice, keys) = late_timeout(&map(pairs));
+            (choice, keys.known.len(), keys.warnings.len())
+        };
+        assert_eq!(read(&[("stable-window", "30s")]), (LateTimeout::Reset, 1, 0));
+        assert_eq!(read(&[("late-timeout", "append"), ("x", "y")]), (LateTimeout::Append, 1, 0));
+        assert_eq!(read(&[("late-timeout", "reset")]), (LateTimeout::Reset, 0, 0));
+        assert_eq!(read(&[("late-timeout", "Append")]), (LateTimeout::Reset, 0, 1));
+        let elsewhere = ClusterConfig::parse(&map(&[("late-timeout", "append")]));
+        assert!(elsewhere.is_err(), "it is a key of this place alone");
     }
 
     #[test]

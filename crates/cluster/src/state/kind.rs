@@ -24,6 +24,7 @@ pub(super) enum Kind {
     ServerlessService,
     RevisionDeployment,
     PublicSlice,
+    AutoscalerPod,
     DeploymentConfig,
 }
 
@@ -47,6 +48,7 @@ impl Kind {
                 Self::ServerlessService,
                 Self::RevisionDeployment,
                 Self::PublicSlice,
+                Self::AutoscalerPod,
                 Self::DeploymentConfig,
             ],
         };

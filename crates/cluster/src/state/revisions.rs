@@ -42,6 +42,11 @@ impl ClusterState {
                     state.index.put_public_slice(&key, slice.flatten(), now);
                 });
             }
+            KnativeNews::AutoscalerPod(change) => {
+                self.take(Kind::AutoscalerPod, change, |state, key, pod| {
+                    state.index.put_autoscaler_pod(key, pod.as_deref());
+                });
+            }
             KnativeNews::ProgressDeadline(change) => {
                 self.take(Kind::DeploymentConfig, change, |state, _, deadline| {
                     state.index.put_progress_deadline(deadline.unwrap_or(PROGRESS_DEADLINE_DEFAULT));

@@ -234,6 +234,7 @@ mod tests {
             request: Some(Duration::from_secs(300)),
             response_start: Some(Duration::from_secs(2)),
             idle: Some(Duration::from_millis(500)),
+            ..RequestTimeouts::default()
         };
         for (expired, reason, detail, body) in [
             (ExceededLimit::Request, "request-timeout", "timeoutSeconds of x is 5m", "request timeout"),

@@ -9,6 +9,7 @@ fn limits(request: Option<u64>, response_start: Option<u64>, idle: Option<u64>) 
         request: seconds(request),
         response_start: seconds(response_start),
         idle: seconds(idle),
+        ..RequestTimeouts::default()
     }
 }
 

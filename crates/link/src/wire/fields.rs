@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use vocabulary::{
-    BootId, Bucket, Epoch, HeadSizeLimit, HopKey, IgnoredUserAgents, LinkVersion, Ownership, PodName,
-    PodState, QuantityError, ReplicaName, RequestTimeouts, RevisionName, Routing, Slice, Standing, Version,
+    BootId, Bucket, Epoch, HeadSizeLimit, HopKey, IgnoredUserAgents, LateTimeout, LinkVersion, Ownership,
+    PodName, PodState, QuantityError, ReplicaName, RequestTimeouts, RevisionName, Routing, Slice, Standing,
+    Version,
 };
 
 use super::{DETAIL_BYTES_MAX, WireError, proto};
@@ -168,6 +169,7 @@ pub(super) fn timeouts_out(timeouts: &RequestTimeouts) -> proto::Timeouts {
         request: timeouts.request.map(nanoseconds),
         response_start: timeouts.response_start.map(nanoseconds),
         idle: timeouts.idle.map(nanoseconds),
+        appends_late: timeouts.late.appends(),
     }
 }
 
@@ -178,6 +180,7 @@ pub(super) fn timeouts(timeouts: Option<proto::Timeouts>) -> RequestTimeouts {
         request: timeouts.request.map(Duration::from_nanos),
         response_start: timeouts.response_start.map(Duration::from_nanos),
         idle: timeouts.idle.map(Duration::from_nanos),
+        late: LateTimeout::of_append(timeouts.appends_late),
     }
 }
 

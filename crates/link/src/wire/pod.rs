@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vocabulary::{
-    AdoptionId, Concurrency, Departure, Load, PodHello, PodSettings, PodWord, RequestRate, Sample,
+    AdoptionId, Concurrency, Departure, LateTimeout, Load, PodHello, PodSettings, PodWord, RequestRate,
+    Sample,
 };
 
 use super::{WireError, fields, measures, proto};
@@ -194,6 +195,7 @@ impl From<&PodSettings> for proto::PodSettings {
             released,
             adoption: settings.adoption.map(|adoption| adoption.0),
             head_size_limit: fields::head_size_out(settings.head_size_limit),
+            appends_late: settings.late.appends(),
         }
     }
 }
@@ -215,6 +217,7 @@ impl TryFrom<proto::PodSettings> for PodSettings {
             departure,
             adoption: settings.adoption.map(AdoptionId),
             head_size_limit: fields::head_size("settings.head_size_limit", settings.head_size_limit)?,
+            late: LateTimeout::of_append(settings.appends_late),
         })
     }
 }

@@ -113,6 +113,8 @@ pub(crate) struct Timeouts {
     pub response_start: Option<u64>,
     #[prost(uint64, optional, tag = "3")]
     pub idle: Option<u64>,
+    #[prost(bool, tag = "4")]
+    pub appends_late: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -219,6 +221,8 @@ pub(crate) struct PodSettings {
     /// Bytes; absent where it is 131,072, and from an owner that knows no other.
     #[prost(uint32, optional, tag = "8")]
     pub head_size_limit: Option<u32>,
+    #[prost(bool, tag = "9")]
+    pub appends_late: bool,
 }
 
 /// One frame from an activator to an autoscaler.

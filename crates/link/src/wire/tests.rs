@@ -5,10 +5,10 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 use vocabulary::{
     ActivatorHello, ActivatorWord, AdoptedConnections, AdoptionId, Assignment, BootId, Bucket, Concurrency,
-    ConnectionTally, Departure, Epoch, HeadSizeLimit, HopKey, IgnoredUserAgents, LateBytes, LinkVersion,
-    Load, MilliValue, Ownership, PeerList, PodAssignment, PodExits, PodHello, PodName, PodSettings, PodState,
-    PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage, RevisionLoad,
-    RevisionName, Routing, Sample, Slice, Standing, Version,
+    ConnectionTally, Departure, Epoch, HeadSizeLimit, HopKey, IgnoredUserAgents, LateBytes, LateTimeout,
+    LinkVersion, Load, MilliValue, Ownership, PeerList, PodAssignment, PodExits, PodHello, PodName,
+    PodSettings, PodState, PodWord, PresentCount, ReplicaName, RequestRate, RequestTimeouts, ResourceUsage,
+    RevisionLoad, RevisionName, Routing, Sample, Slice, Standing, Version,
 };
 
 use super::*;
@@ -38,6 +38,7 @@ fn settings_one() -> PodSettings {
         departure: Departure::NotPlanned,
         adoption: None,
         head_size_limit: HeadSizeLimit::default(),
+        late: LateTimeout::Reset,
     }
 }
 
@@ -146,6 +147,7 @@ fn a_pods_longest_hello_fits_its_frame() {
             request: Some(Duration::MAX),
             response_start: Some(Duration::MAX),
             idle: Some(Duration::MAX),
+            late: LateTimeout::Append,
         },
         current_second: second,
         history: (1..=60).rev().map(|age| Sample { second: second - age, load: full }).collect(),
@@ -412,8 +414,17 @@ fn any_duration() -> impl Strategy<Value = Duration> {
 }
 
 fn any_timeouts() -> impl Strategy<Value = RequestTimeouts> {
-    proptest::array::uniform3(proptest::option::of(any_duration()))
-        .prop_map(|[request, response_start, idle]| RequestTimeouts { request, response_start, idle })
+    let limits = proptest::array::uniform3(proptest::option::of(any_duration()));
+    (limits, any_late_timeout()).prop_map(|([request, response_start, idle], late)| RequestTimeouts {
+        request,
+        response_start,
+        idle,
+        late,
+    })
+}
+
+fn any_late_timeout() -> impl Strategy<Value = LateTimeout> {
+    any::<bool>().prop_map(LateTimeout::of_append)
 }
 
 fn any_keys() -> impl Strategy<Value = Vec<HopKey>> {
@@ -498,10 +509,18 @@ fn any_pod_order() -> impl Strategy<Value = PodOrder> {
             any_keys(),
             any_departure(),
             any_adoption(),
-            any_head_size(),
+            (any_head_size(), any_late_timeout()),
         )
             .prop_map(
-                |(version, surge_threshold, routing, hop_keys, departure, adoption, head_size_limit)| {
+                |(
+                    version,
+                    surge_threshold,
+                    routing,
+                    hop_keys,
+                    departure,
+                    adoption,
+                    (head_size_limit, late),
+                )| {
                     let settings = PodSettings {
                         version,
                         surge_threshold,
@@ -510,6 +529,7 @@ fn any_pod_order() -> impl Strategy<Value = PodOrder> {
                         departure,
                         adoption,
                         head_size_limit,
+                        late,
                     };
                     PodOrder::Settings(settings.into())
                 }

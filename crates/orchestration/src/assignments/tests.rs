@@ -100,3 +100,28 @@ fn each_pod_with_a_limit_is_inside_the_slice_of_exactly_one_activator() {
     assert!(Arc::ptr_eq(&for_member(&unlimited, &members, ReplicaId(7)), &unlimited), "nothing to overfill");
     assert!(Arc::ptr_eq(&for_member(&whole, &members[..1], ReplicaId(4)), &whole), "nobody to share with");
 }
+
+/// Contract of an installed Knative, §3.3: any activator may be asked for any revision, also one that the
+/// controller has not put into the path.
+#[test]
+fn must_let_an_activator_without_a_share_try_every_pod() {
+    let whole = Arc::new(with(&["a", "b", "c"].map(|name| (name, PodState::Ready))));
+    let part = for_member(&whole, &[ReplicaId(1), ReplicaId(2)], ReplicaId(3));
+    assert!(part.pods.iter().all(|pod| pod.slice == Slice::Inside), "{part:?}");
+}
+
+/// The same contract, §7.3: Knative's activators divide pods by the text of their addresses.
+#[test]
+fn pods_of_an_installed_knative_are_divided_in_the_order_of_their_addresses() {
+    let mut whole = with(&["a", "b"].map(|name| (name, PodState::Ready)));
+    for (pod, last) in whole.pods.iter_mut().zip([9, 10]) {
+        pod.address = ([10, 0, 0, last], 8012).into();
+    }
+    let slices = |whole: &Assignment| {
+        let part = for_member(&Arc::new(whole.clone()), &[ReplicaId(1), ReplicaId(2)], ReplicaId(1));
+        part.pods.iter().map(|pod| pod.slice).collect::<Vec<_>>()
+    };
+    assert_eq!(slices(&whole), [Slice::Inside, Slice::Outside], "elsewhere by their names");
+    whole.revision = RevisionName::parse("default/revision/hello-00001").expect("a name");
+    assert_eq!(slices(&whole), [Slice::Outside, Slice::Inside], "10.0.0.10 comes before 10.0.0.9");
+}

@@ -8,7 +8,7 @@ use settings::{ClusterConfig, FloorCause, RevisionSettings};
 use vocabulary::{
     ActivatorHello, ActivatorWord, BootId, Concurrency, Epoch, LinkAddress, LinkChannel, LinkVersion, Load,
     Ownership, PodCount, PodHello, PodName, PodState, PodWord, PresentCount, ReplicaName, RequestRate,
-    RequestTimeouts, RevisionName, Routing, Sample, Timestamp, WaitingPage,
+    RequestTimeouts, RevisionName, Routing, Sample, Slice, Timestamp, WaitingPage,
 };
 
 use super::world;
@@ -69,7 +69,7 @@ fn knatives_activator() -> ActivatorFacts {
 impl Beside {
     fn new(wanted: u32) -> Self {
         let settings = OrchestratorSettings {
-            choice: ActivatorChoice::AsManyAsNeeded,
+            choice: ActivatorChoice::AllOfWhichSomeShare,
             ..OrchestratorSettings::default()
         };
         let mut beside = Self {
@@ -204,6 +204,24 @@ impl Beside {
         }
     }
 
+    /// An activator of ebb's comes beside Knative's, and is linked.
+    fn link_ours(&mut self) {
+        let ours = ActivatorFacts {
+            name: ReplicaName::new("activator-2"),
+            link: address(3, 8024, LinkChannel::TlsOfActivator),
+            life: ActivatorLife::Ready,
+        };
+        self.fact(PlatformFact::ActivatorsChanged(vec![knatives_activator(), ours]));
+        let link = self.commands.iter().find_map(|command| {
+            let ControlCommand::OpenLink { link, peer: Peer::Activator { name }, .. } = command else {
+                return None;
+            };
+            (name.as_str() == "activator-2").then_some(*link)
+        });
+        let word = ActivatorWord::Hello(self.hello_of("activator-2"));
+        self.event(ControlEvent::ActivatorSpoke { link: link.expect("it is dialled"), word });
+    }
+
     fn pod_link(&self) -> Option<LinkId> {
         self.commands.iter().find_map(|command| {
             let ControlCommand::OpenLink { link, peer: Peer::Pod { .. }, .. } = command else { return None };
@@ -306,20 +324,7 @@ fn a_pod_without_a_link_has_as_many_slots_as_its_revision_says() {
     beside.hello();
     let limited = RevisionFacts { container_concurrency: 7, ..facts(1) };
     beside.fact(PlatformFact::RevisionChanged(Arc::new(limited)));
-    let ours = ActivatorFacts {
-        name: ReplicaName::new("activator-2"),
-        link: address(3, 8024, LinkChannel::TlsOfActivator),
-        life: ActivatorLife::Ready,
-    };
-    beside.fact(PlatformFact::ActivatorsChanged(vec![knatives_activator(), ours]));
-    let link = beside.commands.iter().find_map(|command| {
-        let ControlCommand::OpenLink { link, peer: Peer::Activator { name }, .. } = command else {
-            return None;
-        };
-        (name.as_str() == "activator-2").then_some(*link)
-    });
-    let word = ActivatorWord::Hello(beside.hello_of("activator-2"));
-    beside.event(ControlEvent::ActivatorSpoke { link: link.expect("it is dialled"), word });
+    beside.link_ours();
     beside.pod(true);
     beside.pass(1, 1.0);
     let slots = beside.commands.iter().rev().find_map(|command| {
@@ -327,4 +332,26 @@ fn a_pod_without_a_link_has_as_many_slots_as_its_revision_says() {
         assignment.pods.first().map(|pod| pod.slots)
     });
     assert_eq!(slots, Some(7));
+}
+
+/// Contract §7.3: Knative's activators do not hear of ebb's slots and take their own share of the pods, so
+/// those of ebb's are left what is not in that share.
+#[test]
+fn must_leave_knatives_activators_their_share_of_the_slots() {
+    let mut beside = Beside::new(2);
+    beside.hello();
+    let limited = RevisionFacts { container_concurrency: 10, ..facts(2) };
+    beside.fact(PlatformFact::RevisionChanged(Arc::new(limited)));
+    beside.link_ours();
+    let pods = ["default/a", "default/b"].map(|name| PodFacts {
+        platform_ready: Some(true),
+        link: Some(address(2, 9090, LinkChannel::Scraped)),
+        ..world::pod(name)
+    });
+    beside.fact(PlatformFact::PodsChanged { revision: revision(), pods: pods.to_vec() });
+    let told = beside.commands.iter().rev().find_map(|command| {
+        let ControlCommand::Assign { assignment, .. } = command else { return None };
+        Some(assignment.pods.iter().map(|pod| (pod.slots, pod.slice)).collect::<Vec<_>>())
+    });
+    assert_eq!(told, Some(vec![(10, Slice::Outside), (10, Slice::Inside)]), "half of the pods each");
 }

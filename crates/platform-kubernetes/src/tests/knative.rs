@@ -87,11 +87,13 @@ impl Place {
 #[tokio::test]
 async fn a_revisions_objects_are_written_under_knatives_lease_and_its_workload_is_told() {
     let mut place = Place::take().await;
-    let holder = place.wait(LEASES, |lease| {
-        (lease["metadata"]["name"] == "autoscaler-bucket-00-of-01")
-            .then(|| lease["spec"]["holderIdentity"].clone())
+    let lease = place.wait(LEASES, |lease| {
+        (lease["metadata"]["name"] == "autoscaler-bucket-00-of-01").then(|| lease["spec"].clone())
     });
-    assert_eq!(holder.await, "autoscaler-1_10.0.0.7");
+    let lease = lease.await;
+    assert_eq!(lease["holderIdentity"], "autoscaler-1_10.0.0.7");
+    // A candidate of Knative's waits for no less than 15 s.
+    assert_eq!(lease["leaseDurationSeconds"], 15);
     let spec = place.wait(SERVERLESS_SERVICES, |service| Some(service["spec"].clone())).await;
     assert_eq!((&spec["mode"], &spec["numActivators"]), (&json!("Proxy"), &json!(2)));
     let status = place.wait(POD_AUTOSCALERS, |object| object.get("status").cloned()).await;
@@ -146,4 +148,17 @@ async fn system_internal_tls_is_refused_at_start_by_name() {
     );
     let refused = start(&server).await.expect_err("peers would send TLS");
     assert!(refused.to_string().contains("system-internal-tls"), "{refused}");
+}
+
+/// Each object of a release names it, also the ConfigMap that is read at start anyway.
+#[tokio::test]
+async fn a_release_that_is_too_old_is_refused_at_start_by_name() {
+    let server = ScriptedServer::start().await;
+    let labels = json!({"app.kubernetes.io/version": "1.20.4"});
+    server.put(
+        "api/v1/configmaps",
+        json!({"metadata": {"name": "config-network", "namespace": SYSTEM, "labels": labels}}),
+    );
+    let refused = start(&server).await.expect_err("its kinds may be others");
+    assert!(refused.to_string().contains("Knative 1.20.4 is older than 1.21"), "{refused}");
 }

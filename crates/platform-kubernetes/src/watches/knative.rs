@@ -21,6 +21,8 @@ use super::one_kind::{everything, named, spawn, spawn_kind};
 
 /// The activators of the installation, Knative's and ebb's alike.
 const ACTIVATORS: &str = "app=activator";
+/// The autoscalers of the installation, Knative's and ebb's alike.
+const AUTOSCALERS: &str = "app=autoscaler";
 /// The ConfigMap with the progress deadline of revisions that name none.
 const DEPLOYMENT_CONFIG: &str = "config-deployment";
 
@@ -47,6 +49,10 @@ pub(super) fn start(client: &Client, namespace: &str, news: &mpsc::Sender<News>)
     spawn(slices, everything().labels(MIRRORED_SLICES), news.clone(), public_slice, tell);
     let activators: Api<Pod> = Api::namespaced(client.clone(), namespace);
     spawn(activators, everything().labels(ACTIVATORS), news.clone(), pod::read, News::Activator);
+    let programs: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let read = |object: &Pod| Box::new(pod::read(object));
+    let tell = |change| News::Knative(KnativeNews::AutoscalerPod(change));
+    spawn(programs, everything().labels(AUTOSCALERS), news.clone(), read, tell);
     let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let read = |map: &ConfigMap| progress_deadline_of(&map.data.clone().unwrap_or_default());
     let tell = |change| News::Knative(KnativeNews::ProgressDeadline(change));

@@ -176,7 +176,7 @@ fn timeouts(spec: &mut ManifestFields<'_>, report: &mut Report) -> RequestTimeou
     };
     let response_start = within("responseStartTimeoutSeconds");
     let idle = within("idleTimeoutSeconds");
-    RequestTimeouts { request: limit(request), response_start, idle }
+    RequestTimeouts { request: limit(request), response_start, idle, ..RequestTimeouts::default() }
 }
 
 /// A timeout of so many seconds, of which zero means none.

@@ -11,6 +11,7 @@ mod headers;
 mod health_checks;
 mod knative;
 mod large_heads;
+mod late_timeouts;
 mod linked;
 mod page_places;
 mod pages;

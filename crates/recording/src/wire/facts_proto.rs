@@ -130,6 +130,8 @@ pub(crate) struct TimeoutsMessage {
     pub response_start: Option<u64>,
     #[prost(uint64, optional, tag = "3")]
     pub idle: Option<u64>,
+    #[prost(bool, tag = "4")]
+    pub appends_late: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use vocabulary::{PodName, ReplicaName, RequestTimeouts, RevisionName, Routing};
+use vocabulary::{LateTimeout, PodName, ReplicaName, RequestTimeouts, RevisionName, Routing};
 
 use super::facts_proto::TimeoutsMessage;
 use crate::frame_fault::FrameFault;
@@ -63,6 +63,7 @@ pub(super) fn timeouts_out(timeouts: &RequestTimeouts) -> TimeoutsMessage {
         request: timeouts.request.map(nanoseconds),
         response_start: timeouts.response_start.map(nanoseconds),
         idle: timeouts.idle.map(nanoseconds),
+        appends_late: timeouts.late.appends(),
     }
 }
 
@@ -72,6 +73,7 @@ pub(super) fn timeouts_in(timeouts: Option<TimeoutsMessage>) -> RequestTimeouts 
         request: timeouts.request.map(Duration::from_nanos),
         response_start: timeouts.response_start.map(Duration::from_nanos),
         idle: timeouts.idle.map(Duration::from_nanos),
+        late: LateTimeout::of_append(timeouts.appends_late),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tests::cluster::succeeds;
 use tests::knative::PlayedKind;
 
-use crate::app::{KnativeApp, KnativeAppPlan, in_knative};
+use crate::app::{KnativeApp, KnativeAppPlan, NAME, in_knative};
 use crate::status_watch::{StatusWatch, assert_passes};
 
 /// A client's request that takes long enough to be in flight with others.
@@ -39,8 +39,10 @@ async fn live(app: &KnativeApp, is_direct: bool) {
     // By the same commands as for a Deployment.
     let shown = succeeds(&app.namespace, &["get"]).await;
     assert!(shown.contains(&revision), "{shown}");
-    let explained = succeeds(&app.namespace, &["explain", &revision]).await;
-    assert!(explained.contains(&format!("revision/{revision}")), "{explained}");
+    for name in [revision.as_str(), NAME] {
+        let explained = succeeds(&app.namespace, &["explain", name]).await;
+        assert!(explained.contains(&format!("revision/{revision}")), "{name}: {explained}");
+    }
 
     rest_at_zero(app, &revision).await;
     let woken = load.clone().with_own_connections().one().await;

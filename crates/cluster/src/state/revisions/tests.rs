@@ -5,6 +5,7 @@
 mod knative_objects;
 mod laws;
 mod mixed;
+mod mixture;
 
 use std::collections::BTreeSet;
 
@@ -108,6 +109,7 @@ impl Place {
             News::Knative(KnativeNews::ServerlessService(Change::Listed(mine(has_service)))),
             News::Knative(KnativeNews::Deployment(Change::Listed(mine(Some("hello-00001-deployment"))))),
             News::Knative(KnativeNews::PublicSlice(none_of())),
+            News::Knative(KnativeNews::AutoscalerPod(none_of())),
             News::Knative(KnativeNews::ProgressDeadline(none_of())),
         ] {
             self.show(news);

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use settings::{KNATIVE_MINOR_MIN, KNATIVE_MINOR_TESTED, KNATIVE_VERSION_LABEL, KnativeRelease};
 
 use crate::check::findings::CheckFinding;
 
@@ -12,12 +13,6 @@ pub(crate) const KINDS: [(&str, &str); 4] = [
     ("services.serving.knative.dev", "v1"),
     ("revisions.serving.knative.dev", "v1"),
 ];
-/// Each object of a release has it.
-const VERSION_LABEL: &str = "app.kubernetes.io/version";
-/// The minor version 1.N below which an installation is refused.
-const MINOR_MIN: u32 = 21;
-/// The minor version 1.N of the contract that ebb was written by.
-const MINOR_KNOWN: u32 = 23;
 
 pub(crate) fn kind_is_served(name: &str, version: &str) -> String {
     format!("the cluster serves {name} in version {version}")
@@ -41,26 +36,23 @@ pub(crate) fn of_kind(name: &str, version: &str, found: Option<&CustomResourceDe
 /// The verdict about the release that the controller says it is of.
 pub(crate) fn of_release(controller: Option<&Deployment>) -> CheckFinding {
     let labels = controller.and_then(|found| found.metadata.labels.as_ref());
-    let label = labels.and_then(|labels| labels.get(VERSION_LABEL)).map(String::as_str);
-    let Some((text, minor)) = label.and_then(|text| Some((text, minor_of(text)?))) else {
-        let why = format!("deployment/controller says {:?} in {VERSION_LABEL}", label.unwrap_or_default());
-        return CheckFinding::unknown(format!("Knative is 1.{MINOR_MIN} or newer"), why);
-    };
-    let what = format!("Knative {text} is 1.{MINOR_MIN} or newer");
-    match minor {
-        ..MINOR_MIN => CheckFinding::wrong(what, "upgrade Knative before ebb comes in".to_owned()),
-        MINOR_MIN..=MINOR_KNOWN => CheckFinding::well(what),
-        _ => CheckFinding::remark(
+    let label = labels.and_then(|labels| labels.get(KNATIVE_VERSION_LABEL));
+    let text = label.map(String::as_str).unwrap_or_default();
+    let what = format!("Knative {text} is 1.{KNATIVE_MINOR_MIN} or newer");
+    match KnativeRelease::of(text) {
+        KnativeRelease::TooOld => CheckFinding::wrong(what, "upgrade Knative before ebb comes in".to_owned()),
+        KnativeRelease::Known => CheckFinding::well(what),
+        KnativeRelease::Untested => CheckFinding::remark(
             what,
-            format!("ebb knows Knative up to 1.{MINOR_KNOWN}; try this one on a cluster of tests first"),
+            format!(
+                "ebb was tested with Knative up to 1.{KNATIVE_MINOR_TESTED} (docs/operate/knative.md has the table); try this one on a cluster of tests first"
+            ),
         ),
+        KnativeRelease::Unsaid => {
+            let why = format!("deployment/controller says {text:?} in {KNATIVE_VERSION_LABEL}");
+            CheckFinding::unknown(format!("Knative is 1.{KNATIVE_MINOR_MIN} or newer"), why)
+        }
     }
-}
-
-/// N of `1.N.P` or `v1.N.P`; `None` for a build without a release, such as a nightly one.
-fn minor_of(text: &str) -> Option<u32> {
-    let rest = text.trim_start_matches('v').strip_prefix("1.")?;
-    rest.split('.').next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -73,7 +65,7 @@ mod tests {
     #[test]
     fn old_releases_are_refused_and_newer_ones_are_a_remark() {
         let of = |version: &str| {
-            let controller = json!({"metadata": {"labels": {VERSION_LABEL: version}}});
+            let controller = json!({"metadata": {"labels": {KNATIVE_VERSION_LABEL: version}}});
             text_of(of_release(Some(&serde_json::from_value(controller).expect("a Deployment"))))
         };
         for (version, expected) in [
