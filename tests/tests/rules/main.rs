@@ -8,6 +8,7 @@ mod dependencies;
 mod documents;
 mod file_graph;
 mod house_rules;
+mod log_lines;
 mod manifests;
 mod map;
 mod sizes;

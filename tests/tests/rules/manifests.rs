@@ -211,3 +211,18 @@ fn the_board_tells_workloads_of_one_name_in_two_namespaces_apart() {
     }
     assert!(seen > 30, "{seen} lines of workloads are hardly all");
 }
+
+/// What happens on no good day has no series until it happens for the first time.
+#[test]
+fn panels_of_the_board_say_zero_while_all_is_well() {
+    let rare = ["refus", "dropped", "retries", "full_pods", "links_lost", "pod_releases"];
+    let board: Value =
+        serde_json::from_str(&text("components/grafana-board/ebb.json")).expect("a board is JSON");
+    let targets = list(&board, "panels").iter().flat_map(|panel| list(panel, "targets"));
+    let questions = targets.filter_map(|target| target["expr"].as_str());
+    let rare: Vec<&str> = questions.filter(|asked| rare.iter().any(|word| asked.contains(word))).collect();
+    assert!(rare.len() > 8, "{rare:#?}");
+    for question in rare {
+        assert!(question.ends_with(" or on() vector(0)"), "{question}");
+    }
+}
