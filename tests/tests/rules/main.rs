@@ -11,5 +11,6 @@ mod house_rules;
 mod log_lines;
 mod manifests;
 mod map;
+mod sentences;
 mod sizes;
 mod words;

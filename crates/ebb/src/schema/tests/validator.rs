@@ -54,8 +54,10 @@ impl Validator<'_> {
             "allOf" => schemas().flat_map(|schema| self.faults(schema, part)).collect(),
             "anyOf" if schemas().any(|schema| self.holds(schema, part)) => Vec::new(),
             "not" if !self.holds(wanted, part) => Vec::new(),
-            "if" if self.holds(wanted, part) => self.faults(&schema["then"], part),
-            "if" => Vec::new(),
+            "if" => {
+                let then = self.holds(wanted, part).then_some(&schema["then"]);
+                then.map(|schema| self.faults(schema, part)).unwrap_or_default()
+            }
             "properties" | "additionalProperties" | "propertyNames" | "required" => {
                 self.of_map(schema, keyword, wanted, part)
             }
