@@ -56,7 +56,7 @@ impl Prometheus {
         Self { child, address }
     }
 
-    /// The answer to a PromQL question: series and their values.
+    /// The answer to a question of one moment: series and their values.
     pub async fn ask(&self, question: &str) -> Result<Value, String> {
         self.ask_at("/api/v1/query?query=", question).await
     }
