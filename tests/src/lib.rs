@@ -15,6 +15,7 @@ pub mod knative;
 pub mod manifest;
 pub mod podman;
 pub mod ports;
+pub mod prometheus;
 mod queue_proxy;
 pub mod relay;
 pub mod slots;

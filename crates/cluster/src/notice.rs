@@ -87,3 +87,18 @@ pub(crate) const UNSUPPORTED_MIXTURE: &str = "UnsupportedMixture";
 pub(crate) const CRASH_LOOP: &str = "CrashLoop";
 /// A container of a pod cannot be started, so requests are refused.
 pub(crate) const NOT_STARTABLE: &str = "ContainerNotStartable";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_every_adoption_are_no_warnings() {
+        for reason in [SELECTOR_PRESENT, ReasonCode::AdoptedConnections.word()] {
+            assert_eq!(tone_of(reason), Tone::Normal, "{reason}");
+        }
+        for reason in [NO_SELECTOR, FOREIGN_ENDPOINTS, NO_WORKLOAD, BAD_ANNOTATION] {
+            assert_eq!(tone_of(reason), Tone::Warning, "{reason}");
+        }
+    }
+}

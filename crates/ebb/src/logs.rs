@@ -36,12 +36,18 @@ async fn of_this_machine(
     options: &LogsOptions,
 ) -> anyhow::Result<ExitCode> {
     let path = format!("/v1/logs/{name}{}", query(options));
-    match (options.follow, api.lines(&path, |line| show(line, options)).await?) {
-        (true, StreamEnd::Whole | StreamEnd::CutShort) => {
-            output::print_warning(FOLLOW_ENDED);
-            Ok(ExitCode::SUCCESS)
-        }
-        (false, StreamEnd::Whole) => Ok(ExitCode::SUCCESS),
+    let end = api.lines(&path, |line| show(line, options)).await?;
+    if let Some(words) = last_words(options.follow, end)? {
+        output::print_warning(words);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The words after the last line, if there are any. Fails where lines are missing.
+fn last_words(is_followed: bool, end: StreamEnd) -> anyhow::Result<Option<&'static str>> {
+    match (is_followed, end) {
+        (true, StreamEnd::Whole | StreamEnd::CutShort) => Ok(Some(FOLLOW_ENDED)),
+        (false, StreamEnd::Whole) => Ok(None),
         (false, StreamEnd::CutShort) => bail!("the connection ended before the last line; ask again"),
     }
 }
@@ -80,4 +86,20 @@ fn shown(line: &str, options: &LogsOptions) -> anyhow::Result<String> {
         }
         OutputFormat::Table | OutputFormat::Json => format!("[{printer}] {}", text("line")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_followed_end_in_plain_words_and_others_with_the_last_line() {
+        for end in [StreamEnd::Whole, StreamEnd::CutShort] {
+            let words = last_words(true, end).expect("it is no failure");
+            assert!(words.is_some_and(|words| words.starts_with("`ebb up` has ended")), "{words:?}");
+        }
+        assert_eq!(last_words(false, StreamEnd::Whole).expect("it is no failure"), None);
+        let failure = last_words(false, StreamEnd::CutShort).expect_err("lines are missing");
+        assert!(failure.to_string().contains("ask again"), "{failure}");
+    }
 }

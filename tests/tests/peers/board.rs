@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
-use tests::client::whole_answer;
 use tests::ports::unused_address;
+use tests::prometheus::{Prometheus, board, filled_in, questions};
 use tests::traces::config_map;
 use tests::{ConfigMap, Ebb, Service, eventually};
 
-use crate::prometheus::Prometheus;
 use crate::stopwatch::Stopwatch;
 
 /// Scrapes, and two of them in each range.
@@ -25,44 +23,9 @@ const EMPTY_ON_A_GOOD_DAY: [&str; 2] = [
     "sum(rate(autoscaler_pod_releases_total{proof=\"out_of_time\"}[$__rate_interval]))",
 ];
 
-/// By this a question has an answer where no series has begun yet: a panel says 0 while all is well.
-const ELSE_ZERO: &str = " or on() vector(0)";
-
-/// What the board asks, by the panel's title; without the zero in the place of series that are not there.
-fn questions(board: &Value) -> Vec<(String, String)> {
-    let mut questions = Vec::new();
-    for panel in board["panels"].as_array().expect("a board has panels") {
-        let title = panel["title"].as_str().expect("a panel has a title");
-        for target in panel["targets"].as_array().into_iter().flatten() {
-            let question = target["expr"].as_str().expect("a target asks something");
-            let question = question.strip_suffix(ELSE_ZERO).unwrap_or(question);
-            questions.push((title.to_owned(), question.to_owned()));
-        }
-    }
-    questions
-}
-
 /// As Grafana fills it in, with all namespaces and revisions.
-fn filled_in(question: &str) -> String {
-    question.replace("$namespace", ".*").replace("$revision", ".*").replace("$__rate_interval", "10s")
-}
-
-/// The answer to a question to Prometheus: series and their values.
-pub(crate) async fn ask(prometheus: &Prometheus, path: &str, question: &str) -> Result<Value, String> {
-    let encoded: Vec<String> = question.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let path = format!("{path}{}", encoded.concat());
-    let answer =
-        whole_answer(prometheus.address, "localhost", &path).await.map_err(|error| error.to_string())?;
-    let (_, body) = answer.split_once("\r\n\r\n").ok_or("no head")?;
-    let json: Value = serde_json::from_str(&body[body.find('{').unwrap_or(0)..=body.rfind('}').unwrap_or(0)])
-        .map_err(|error| format!("{error}: {body}"))?;
-    if json["status"] == "success" { Ok(json["data"].clone()) } else { Err(format!("{question}: {json}")) }
-}
-
-fn board() -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/components/grafana-board/ebb.json");
-    let text = std::fs::read_to_string(file).expect("the board is there");
-    serde_json::from_str(&text).expect("it is JSON")
+fn for_all(question: &str) -> String {
+    filled_in(question, ".*", ".*")
 }
 
 /// Everything that a board shows happens here: a start from zero, a panic, refusals, two revisions, traces
@@ -108,7 +71,7 @@ async fn every_question_of_the_grafana_board_has_an_answer() {
         warm.assert_all_answered();
         let mut unanswered = BTreeMap::new();
         for (question, title) in open {
-            let answer = ask(&prometheus, "/api/v1/query?query=", &filled_in(&question)).await;
+            let answer = prometheus.ask(&for_all(&question)).await;
             // A question that Prometheus does not understand is never answered.
             if answer.is_ok_and(|data| data["result"].as_array().is_some_and(|series| !series.is_empty())) {
                 continue;
@@ -126,7 +89,7 @@ async fn every_question_of_the_grafana_board_has_an_answer() {
         ("max(max_over_time(autoscaler_ready_pods[1m]))", 1.0),
     ] {
         eventually(question, PATIENCE, || async {
-            let data = ask(&prometheus, "/api/v1/query?query=", question).await?;
+            let data = prometheus.ask(question).await?;
             let value = data["result"][0]["value"][1].as_str().and_then(|value| value.parse::<f64>().ok());
             if value.is_some_and(|value| value >= least) { Ok(()) } else { Err(data.to_string()) }
         })
@@ -150,7 +113,7 @@ async fn the_choices_of_the_grafana_board_are_labels_that_there_are() {
             inner.and_then(|inner| inner.rsplit_once(", ")).expect("label_values(SERIES, LABEL)");
         let path = format!("/api/v1/label/{label}/values?match[]=");
         eventually(definition, PATIENCE, || async {
-            let values = ask(&prometheus, &path, &filled_in(series)).await?;
+            let values = prometheus.ask_at(&path, &for_all(series)).await?;
             let expected = if label == "namespace" { "default" } else { "service/warm" };
             let is_there =
                 values.as_array().is_some_and(|values| values.iter().any(|value| value == expected));

@@ -3,16 +3,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use tests::ports::unused_address;
+use tests::prometheus::Prometheus;
 use tests::{ConfigMap, Ebb, Service};
 
-use crate::board::ask;
 use crate::stopwatch::Stopwatch;
 
 /// A scrape, a sync and a start of pods, each about a second, on a busy machine.
@@ -67,45 +64,6 @@ impl Exporter {
 
     fn shows(&self, page: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = page;
-    }
-}
-
-/// A running Prometheus; ends when it is dropped.
-pub(crate) struct Prometheus {
-    child: Child,
-    pub(crate) address: SocketAddr,
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Prometheus {
-    /// Starts Prometheus, which scrapes `target` every second.
-    pub(crate) fn start(folder: &Path, target: SocketAddr) -> Self {
-        Self::scrape(folder, &format!("honor_labels: true, static_configs: [{{targets: ['{target}']}}]"))
-    }
-
-    /// Scrapes every second whatever one part of `scrape_configs` says.
-    fn scrape(folder: &Path, job: &str) -> Self {
-        let address = unused_address();
-        let config =
-            format!("global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: jobs, {job}}}]\n");
-        let file = folder.join("prometheus.yml");
-        std::fs::write(&file, config).expect("the folder can be written");
-        let child = Command::new("prometheus")
-            .arg(format!("--config.file={}", file.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-            .arg(format!("--web.listen-address={address}"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("`prometheus` is there; install it with: apt-get install -y prometheus");
-        Self { child, address }
     }
 }
 
@@ -213,7 +171,7 @@ async fn prometheus_finds_each_pod_by_http_sd_and_follows_a_pod_that_is_replaced
     let prometheus = Prometheus::scrape(folder.path(), &job);
     let found = async |pods: Vec<String>| {
         tests::eventually(&format!("{pods:?} are scraped"), LONG, || async {
-            let data = ask(&prometheus, "/api/v1/query?query=", "up").await?;
+            let data = prometheus.ask("up").await?;
             let series = data["result"].as_array().cloned().unwrap_or_default();
             let mut scraped: Vec<_> = series
                 .iter()
@@ -253,7 +211,7 @@ async fn prometheus_reads_an_api_on_a_network_with_the_file_of_its_token() {
     let prometheus = Prometheus::scrape(folder.path(), &jobs);
     let until = async |question: &str| {
         tests::eventually(question, LONG, || async {
-            let data = ask(&prometheus, "/api/v1/query?query=", question).await?;
+            let data = prometheus.ask(question).await?;
             let found = data["result"][0]["value"][1].as_str().map(str::to_owned);
             found.ok_or_else(|| data.to_string())
         })

@@ -40,7 +40,7 @@ const QUESTIONS: [&[&str]; 20] = [
 ];
 
 /// The text of each document, by its path from the root.
-fn documents() -> BTreeMap<String, String> {
+pub(crate) fn documents() -> BTreeMap<String, String> {
     let files = files_ending(&["docs", "tests/cluster"], ".md");
     let others = [root().join("README.md"), root().join("tests/flaky.md")];
     let read = |path: std::path::PathBuf| {
@@ -57,7 +57,7 @@ fn is_pointer(text: &str) -> bool {
 }
 
 /// The lines of a document outside of its examples between fences, each with its number from 1.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_example = false;
     text.lines().enumerate().filter_map(move |(at, line)| {
         let is_fence = line.trim_start().starts_with("```");

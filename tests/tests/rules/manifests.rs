@@ -80,20 +80,99 @@ fn a_plain_checkout_cannot_be_applied_and_says_why() {
     assert_eq!(fields.len(), 3, "nothing is applied: {fields:?}");
 }
 
+/// The faults of a value, each with its place. A schema is a word for the value (`string`, `boolean`,
+/// `integer`, or `one of` some words), a list with the schema of its items, or a map of fields: `*` is any
+/// field, and one with `!` at its end has to be there.
+fn faults(value: &Value, schema: &Value, place: &str, found: &mut Vec<String>) {
+    match (schema, value) {
+        (Value::String(word), _) => {
+            let is_so = match word.as_str() {
+                "string" => value.is_string(),
+                "boolean" => value.is_boolean(),
+                "integer" => value.is_u64(),
+                words => value.as_str().is_some_and(|text| is_one_of(text, words)),
+            };
+            if !is_so {
+                found.push(format!("{place}: {value} is not {word}"));
+            }
+        }
+        (Value::Array(schemas), Value::Array(items)) => {
+            for (at, item) in items.iter().enumerate() {
+                faults(item, &schemas[0], &format!("{place}[{at}]"), found);
+            }
+        }
+        (Value::Object(known), Value::Object(fields)) => {
+            for (name, field) in fields {
+                let schema = known.get(name).or_else(|| known.get(&format!("{name}!")));
+                let place = format!("{place}.{name}");
+                match schema.or_else(|| known.get("*")) {
+                    Some(schema) => faults(field, schema, &place, found),
+                    None => found.push(format!("{place} is not known")),
+                }
+            }
+            let needed = known.keys().filter_map(|name| name.strip_suffix('!'));
+            let missing = needed.filter(|name| !fields.contains_key(*name));
+            found.extend(missing.map(|name| format!("{place}.{name} is missing")));
+        }
+        _ => found.push(format!("{place}: {value} is not {schema}")),
+    }
+}
+
+fn is_one_of(text: &str, words: &str) -> bool {
+    words.strip_prefix("one of ").is_some_and(|words| words.split(' ').any(|word| word == text))
+}
+
+/// The fields of a `PodMonitor` in the operator's schema (monitoring.coreos.com/v1), without those about
+/// authentication, TLS and histograms.
+fn schema_of_pod_monitors() -> Value {
+    serde_json::from_str(include_str!("pod_monitor.json")).expect("the schema is JSON")
+}
+
+#[test]
+fn pod_monitors_have_the_fields_of_the_operators_schema() {
+    let schema = schema_of_pod_monitors();
+    let mut found = Vec::new();
+    for monitor in documents("components/pod-monitor/pod-monitors.yaml") {
+        faults(&monitor, &schema, "PodMonitor", &mut found);
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_pod_monitor_that_the_operator_would_refuse_has_faults() {
+    let metadata = json!({"name": "wrong", "labels": {"app": 1}});
+    let rules = json!([{"action": "Lowercased", "source_labels": ["a"], "regex": ["b"]}]);
+    let endpoint = json!({"port": 9091, "honorLabels": "true", "relabelings": rules});
+    let spec = json!({"podMetricsEndpoints": [endpoint], "namespaceSelector": ["any"]});
+    let version = "monitoring.coreos.com/v1";
+    let monitor = json!({"apiVersion": version, "kind": "PodMonitor", "metadata": metadata, "spec": spec});
+    let mut found = Vec::new();
+    faults(&monitor, &schema_of_pod_monitors(), "PodMonitor", &mut found);
+    let places = [
+        "PodMonitor.metadata.labels.app: 1 is not string",
+        "PodMonitor.spec.namespaceSelector: ",
+        "PodMonitor.spec.podMetricsEndpoints[0].honorLabels: \"true\" is not boolean",
+        "PodMonitor.spec.podMetricsEndpoints[0].port: 9091 is not string",
+        "PodMonitor.spec.podMetricsEndpoints[0].relabelings[0].action: \"Lowercased\" is not one of ",
+        "PodMonitor.spec.podMetricsEndpoints[0].relabelings[0].regex: [\"b\"] is not string",
+        "PodMonitor.spec.podMetricsEndpoints[0].relabelings[0].source_labels is not known",
+        "PodMonitor.spec.selector is missing",
+    ];
+    found.sort();
+    assert_eq!(found.len(), places.len(), "{found:#?}");
+    for (fault, place) in found.iter().zip(places) {
+        assert!(fault.starts_with(place), "{fault}");
+    }
+}
+
 #[test]
 fn pod_monitors_leave_metrics_the_labels_of_their_workload() {
-    // Of the operator's schema (monitoring.coreos.com/v1, RelabelConfig): the fields, and actions in lower
-    // case.
-    let known = ["action", "regex", "replacement", "separator", "sourceLabels", "targetLabel"];
     let mut targets = BTreeSet::new();
     for monitor in documents("components/pod-monitor/pod-monitors.yaml") {
         let name = &monitor["metadata"]["name"];
         for endpoint in list(&monitor["spec"], "podMetricsEndpoints") {
             assert_eq!(endpoint["honorLabels"], true, "{name}");
             for rule in list(endpoint, "relabelings") {
-                let fields = rule.as_object().expect("a rule is a map");
-                assert!(fields.keys().all(|field| known.contains(&field.as_str())), "{name}: {rule}");
-                assert!(["replace", "lowercase", "labeldrop"].iter().any(|action| rule["action"] == *action));
                 if let Some(label) = rule["targetLabel"].as_str() {
                     targets.insert((name.to_string(), label.to_owned(), rule["replacement"].to_string()));
                 }
@@ -131,4 +210,19 @@ fn the_board_tells_workloads_of_one_name_in_two_namespaces_apart() {
         }
     }
     assert!(seen > 30, "{seen} lines of workloads are hardly all");
+}
+
+/// What happens on no good day has no series until it happens for the first time.
+#[test]
+fn panels_of_the_board_say_zero_while_all_is_well() {
+    let rare = ["refus", "dropped", "retries", "full_pods", "links_lost", "pod_releases"];
+    let board: Value =
+        serde_json::from_str(&text("components/grafana-board/ebb.json")).expect("a board is JSON");
+    let targets = list(&board, "panels").iter().flat_map(|panel| list(panel, "targets"));
+    let questions = targets.filter_map(|target| target["expr"].as_str());
+    let rare: Vec<&str> = questions.filter(|asked| rare.iter().any(|word| asked.contains(word))).collect();
+    assert!(rare.len() > 8, "{rare:#?}");
+    for question in rare {
+        assert!(question.ends_with(" or on() vector(0)"), "{question}");
+    }
 }

@@ -92,7 +92,7 @@ fn served(name: &ServiceName, against: &[String], state: ServiceState) -> CheckF
         (false, _) if state.has_selector => CheckFinding::wrong(
             what,
             format!(
-                "it has a selector, as after its old manifest was applied; `kubectl ebb adopt service/{service} -n {namespace}` takes the selector away again, and with `selector: null` in the manifest it stays away (docs/operate/manifests.md)"
+                "it has a selector, as after its old manifest was applied; `kubectl ebb adopt service/{service} -n {namespace}` takes the selector away again, and with `selector: null` in the manifest it stays away (docs/tasks/gitops.md)"
             ),
         ),
         (false, false) => CheckFinding::wrong(what, against.join("; ")),

@@ -282,6 +282,7 @@ pub(crate) mod tests {
             program.contains(OWNER) && program.contains(METRICS),
             "a program finds each column: {program}"
         );
+        assert!(program.contains("words ".repeat(40).trim_end()), "no sentence is cut: {program}");
         let shared = revisions.map(|mut revision| {
             if let Some(owner) = &mut revision.owner {
                 owner.buckets = 2;

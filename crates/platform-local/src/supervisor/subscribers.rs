@@ -84,8 +84,9 @@ impl Subscribers {
             let ownership = self.leases.ownership(*seat);
             if autoscaler.outbox.set_ownership(ownership, fleet) {
                 let epochs = &self.leases.ownership(*seat).epochs;
-                let buckets: Vec<u16> = epochs.keys().map(|bucket| bucket.0).collect();
-                tracing::info!(autoscaler = %autoscaler.name, ?buckets, "buckets have moved");
+                let buckets: Vec<String> = epochs.keys().map(|bucket| bucket.0.to_string()).collect();
+                let buckets = buckets.join(",");
+                tracing::info!(autoscaler = %autoscaler.name, buckets, "buckets have moved");
             }
         }
     }

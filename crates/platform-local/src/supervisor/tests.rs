@@ -371,6 +371,24 @@ fn trouble_without_output_has_no_word_of_the_app_here_and_after_a_take_over() {
     assert!(!troubles.is_empty() && !troubles.concat().contains("no database"), "{troubles:?}");
 }
 
+#[test]
+fn an_app_that_listens_elsewhere_is_the_trouble_of_its_pod_until_that_is_over() {
+    let mut world = World::with_pods(0);
+    world.scale(1, &[]);
+    let starting = pod(1, 2);
+    let tell = |world: &mut World, trouble: Option<&str>| {
+        let trouble = trouble.map(str::to_owned);
+        world.note(&starting, &PodNews::Message(PodMessage::ListensElsewhere { trouble }));
+    };
+    let text = "it listens on 127.0.0.1:23555, not on $PORT (29783)";
+    tell(&mut world, Some(text));
+    let facts = world.facts(&starting);
+    assert_eq!(facts.trouble.as_deref(), Some(text));
+    assert_eq!(facts.trouble_without_output.as_deref(), Some(text), "the 504 of a client has this one");
+    tell(&mut world, None);
+    assert_eq!(world.facts(&starting).trouble, None);
+}
+
 /// What its pods say of waiting for them.
 fn hold(world: &World) -> Option<String> {
     world.pods().iter().find_map(|pod| pod.hold.clone())

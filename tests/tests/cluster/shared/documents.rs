@@ -113,20 +113,17 @@ fn assert_adopted(objects: &[Value]) {
 
 #[test]
 fn the_patch_for_kustomize_makes_an_adopted_workload_of_any() {
-    for page in [MANIFESTS, GITOPS] {
-        let place = beside_deploy(&[("hello", &shown(&document(page), "# hello/kustomization.yaml"))]);
-        let folder = place.path().join("hello");
-        std::fs::write(folder.join("app.yaml"), APP).expect("it can be written");
-        assert_adopted(&rendered(&folder));
-    }
+    let place = beside_deploy(&[("hello", &shown(&document(GITOPS), "# hello/kustomization.yaml"))]);
+    let folder = place.path().join("hello");
+    std::fs::write(folder.join("app.yaml"), APP).expect("it can be written");
+    assert_adopted(&rendered(&folder));
 }
 
 #[test]
 fn the_post_renderer_for_helm_does_the_same_to_what_it_is_given() {
-    let document = document(MANIFESTS);
-    let place = beside_deploy(&[("hello", &shown(&document, "# hello/kustomization.yaml"))]);
+    let place = beside_deploy(&[("hello", &shown(&document(GITOPS), "# hello/kustomization.yaml"))]);
     let script = place.path().join("hello/post-renderer");
-    std::fs::write(&script, shown(&document, "#!/bin/sh")).expect("it can be written");
+    std::fs::write(&script, shown(&document(MANIFESTS), "#!/bin/sh")).expect("it can be written");
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("it is ours");
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let own = kubectl().parent().map(Path::to_path_buf).into_iter();

@@ -24,6 +24,7 @@ mod newcomers;
 mod one_count;
 mod owners;
 mod plain_ports;
+mod pod_monitors;
 mod ports;
 mod probes;
 mod protocols;

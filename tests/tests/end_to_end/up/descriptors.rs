@@ -67,6 +67,8 @@ async fn the_app_has_the_limits_that_ebb_was_started_with() {
     let own = std::fs::read_to_string(format!("/proc/{}/limits", ebb.pid())).expect("it runs");
     let own = own.lines().find(|line| line.starts_with("Max open files")).expect("there is a limit");
     assert_eq!(own.split_whitespace().skip(3).take(2).collect::<Vec<_>>(), ["512", "512"], "{own}");
+    let raised = "the limit of open files and sockets was raised found=64 present=512";
+    assert!(ebb.output().contains(raised), "{}", ebb.output());
 }
 
 /// Every established TCP connection of this machine: both ports, and whether the kernel is to ask the peer

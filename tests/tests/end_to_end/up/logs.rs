@@ -335,7 +335,11 @@ async fn an_edit_its_rollout_and_the_end_of_that_are_lines_of_the_log_in_this_or
     .await;
     let revision = ebb.until("rolling", "only new pods", |revision| revision.pods().len() == 2).await;
     assert!(revision.pods().iter().all(|pod| pod["outdated"] == false), "{revision:?}");
-    assert_eq!(ebb.output().matches(done).count(), 1, "{}", ebb.output());
+    let output = ebb.output();
+    assert_eq!(output.matches(done).count(), 1, "{output}");
+    let of_a_pod = |line: &&str| line.contains(" INFO ") && line.contains("rolling-00001-0001");
+    let told: Vec<&str> = output.lines().filter(of_a_pod).collect();
+    assert_eq!(told.len(), 2, "a pod is started, and is ready: {told:#?}");
 }
 
 #[tokio::test]

@@ -117,6 +117,26 @@ fn a_stream_keeps_the_last_pod_under_metrics_that_see_no_requests() {
 }
 
 #[test]
+fn metrics_that_were_changed_are_told_of_until_their_first_sync() {
+    let is_told = |world: &World| {
+        let why = world.status().why_not_zero.map(|why| why.to_string());
+        let reasons = world.multiscaler.decisions(REVISION).flat_map(|decision| &decision.reasons);
+        let mut texts = reasons.map(|reason| reason.text.to_string()).chain(why);
+        texts.any(|text| text.starts_with("its metrics were changed: the count stays until their first sync"))
+    };
+    let mut world = World::new(settings(0, 10, vec![queue()]));
+    world.create(3);
+    world.activator_starts();
+    world.busy(16, 500, 0);
+    let round = *world.asked().last().expect("a sync has asked for the queue");
+    world.answer(round, 25);
+    assert_eq!((world.status().wanted, is_told(&world)), (PodCount::new(3), false));
+    world.edit(|spec| *spec = settings(0, 10, vec![queue(), cpu()]));
+    world.busy(2, 500, 0);
+    assert_eq!((world.status().wanted, is_told(&world)), (PodCount::new(3), true));
+}
+
+#[test]
 fn connections_from_before_an_adoption_hold_the_count_of_any_document() {
     let says = |world: &mut World, count: u32| {
         let tally = vocabulary::ConnectionTally { count, ..Default::default() };
