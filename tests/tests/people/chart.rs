@@ -10,6 +10,9 @@ use crate::values::{PROGRAMS, ValueChange, changes, key_change};
 
 const CHART: &str = "deploy/helm/ebb";
 const NAMESPACE: &str = "ebb-system";
+/// The version of Kubernetes to render for: that of the cluster of tests. Without a cluster Helm takes one of
+/// its own build for granted.
+const FOR_KUBERNETES: [&str; 2] = ["--kube-version", "1.37.2"];
 
 /// Objects by kind and name.
 type ObjectsByName = BTreeMap<(String, String), Value>;
@@ -29,7 +32,8 @@ fn helm(values: &Value) -> Output {
     let file = folder.path().join("values.json");
     std::fs::write(&file, values.to_string()).expect("it can be written");
     let mut command = tool("helm");
-    command.args(["template", "ebb", CHART, "--namespace", NAMESPACE, "--values"]).arg(&file);
+    command.args(["template", "ebb", CHART, "--namespace", NAMESPACE]).args(FOR_KUBERNETES);
+    command.arg("--values").arg(&file);
     command.current_dir(root()).output().expect("helm starts")
 }
 
@@ -172,7 +176,8 @@ fn helm_lints_the_chart() {
 /// Another namespace is named wherever the manifests name theirs.
 #[test]
 fn the_chart_is_for_any_namespace() {
-    let text = printed_by(tool("helm").args(["template", "ebb", CHART, "--namespace", "elsewhere"]));
+    let elsewhere = ["template", "ebb", CHART, "--namespace", "elsewhere"];
+    let text = printed_by(tool("helm").args(elsewhere).args(FOR_KUBERNETES));
     assert!(!text.contains(NAMESPACE), "{text}");
     let objects = objects(&text);
     for program in PROGRAMS {
