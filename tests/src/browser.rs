@@ -67,7 +67,7 @@ impl Tab {
         let target = self.tell("Target.createTarget", json!({"url": "about:blank"})).await;
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let attached = self.tell("Target.attachToTarget", attach).await;
-        self.session = attached["sessionId"].as_str().expect("a session").to_owned();
+        attached["sessionId"].as_str().expect("a session").clone_into(&mut self.session);
         for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
             self.tell(domain, json!({})).await;
         }

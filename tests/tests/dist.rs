@@ -166,8 +166,8 @@ fn simulates_as_another_build(ebb: &Path) {
         "10",
     ];
     for arguments in [world, load] {
-        let [musl, other] = [ebb.to_owned(), executable()]
-            .map(|program| said(program.to_str().expect("UTF-8"), arguments));
+        let [musl, other] =
+            [ebb.to_owned(), executable()].map(|program| said(program.to_str().expect("UTF-8"), arguments));
         assert!(!musl.is_empty(), "{arguments:?}");
         assert_eq!(musl, other, "{arguments:?}");
     }

@@ -129,8 +129,7 @@ impl MeasuredArrivals {
         self.next_known += passed;
         let shape = self.gap_shapes.get(second / SECONDS_PER_MINUTE).copied().unwrap_or(1.0);
         let drawn = spread(&mut self.draws, count, shape);
-        let mut drawn: Vec<Duration> =
-            drawn.into_iter().map(|part| begins + SECOND.mul_f64(part)).collect();
+        let mut drawn: Vec<Duration> = drawn.into_iter().map(|part| begins + SECOND.mul_f64(part)).collect();
         drawn.sort_unstable();
         let others = without_nearest(&drawn, &self.left);
         self.left.extend(others);
@@ -155,7 +154,7 @@ fn without_nearest(drawn: &[Duration], known: &[Duration]) -> Vec<Duration> {
     for (place, at) in known.iter().enumerate() {
         let after = drawn.partition_point(|drawn| drawn < at);
         let is_before_nearer =
-            after > 0 && drawn.get(after).is_none_or(|later| *at - drawn[after - 1] < *later - *at);
+            after > 0 && drawn.get(after).is_none_or(|later| at.abs_diff(drawn[after - 1]) < later.abs_diff(*at));
         let nearest = if is_before_nearer { after - 1 } else { after };
         // No drawn time makes room for two, and those of the later known ones are left for them.
         let left_for_others = drawn.len() - (known.len() - place);

@@ -67,8 +67,9 @@ pub(crate) fn play(setup: &LiveSetup, load: &TruthLoad, folder: &Path) -> anyhow
         anyhow::Ok(sent)
     })?;
     let recorded = RecordedLoad::read(&record_folders(&record)?)?.context("the record has a beginning")?;
-    let after_begin =
-        |request: ClientRequest| Some(ClientRequest { at: request.at.checked_sub(recorded.begins)?, ..request });
+    let after_begin = |request: ClientRequest| {
+        Some(ClientRequest { at: request.at.checked_sub(recorded.begins)?, ..request })
+    };
     let mut sent: Vec<ClientRequest> = since_epoch.into_iter().filter_map(after_begin).collect();
     sent.sort_by_key(|request| request.at);
     Ok(LiveRun { manifests, record, recorded, sent })

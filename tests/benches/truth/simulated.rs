@@ -11,7 +11,7 @@ use recording::RecordedRestart;
 use serde_json::Value;
 
 use super::counts::PodCounts;
-use super::live::{LiveRun, ClientRequest};
+use super::live::{ClientRequest, LiveRun};
 use super::loads::TruthLoad;
 
 /// The counts of one simulation.

@@ -34,9 +34,10 @@ impl ClusterState {
                 Some(ShownPod { pod, version: _ }) => state.index.put_pod(pod, now),
                 None => state.index.remove_pod(&PodName::new(&format!("{}/{}", key.namespace, key.name))),
             }),
-            News::Activator(change) => self.take(Kind::Activator, change, |state, key, pod| match pod {
-                Some(pod) => state.index.put_activator(&pod, now),
-                None => {
+            News::Activator(change) => self.take(Kind::Activator, change, |state, key, pod| {
+                if let Some(pod) = pod {
+                    state.index.put_activator(&pod, now);
+                } else {
                     state.index.remove_activator(&ReplicaName::new(&key.name), now);
                     state.index.forget_failed_part(&PodName::new(&format!("{}/{}", key.namespace, key.name)));
                 }

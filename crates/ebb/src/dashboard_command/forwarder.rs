@@ -75,12 +75,12 @@ impl Forwarder {
             Ok(list) => list,
             Err(error) => return refusal(StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}")),
         };
-        let answered = AnswerId::of(&list);
-        let goes_on = last.as_ref().is_some_and(|last| may_go_on(last, answered.as_ref()));
+        let found = AnswerId::of(&list);
+        let goes_on = last.as_ref().is_some_and(|last| may_go_on(last, found.as_ref()));
         let first = FirstAnswer { list, goes_on };
         let told = Told::default();
         let stream =
-            ForwardedStream { forwarder: self, told, first: Some(first), answered: answered.or(last) };
+            ForwardedStream { forwarder: self, told, first: Some(first), answered: found.or(last) };
         let body = Body::from_stream(unfold(stream, ForwardedStream::next));
         ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
     }

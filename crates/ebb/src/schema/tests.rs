@@ -26,8 +26,7 @@ fn it_knows_every_key() {
     let schema = schema();
     let annotations = &schema["definitions"]["annotations"];
     let known = names(&annotations["properties"]);
-    let of_ours =
-        |name: &&str| settings::ANNOTATION_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let of_ours = |name: &&str| settings::ANNOTATION_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     let known: BTreeSet<&str> = known.into_iter().filter(of_ours).collect();
     assert_eq!(known, settings::annotation_keys().collect());
     // An unknown one of these domains is refused; the old spellings are not unknown.

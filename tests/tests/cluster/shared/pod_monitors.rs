@@ -145,8 +145,8 @@ async fn scraped(folder: &TempDir, namespaces: [&TestNamespace; 2]) -> Prometheu
     }
     let file = folder.path().join("targets.json");
     std::fs::write(&file, Value::Array(found).to_string()).expect("the folder can be written");
-    let monitors = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../deploy/components/pod-monitor/pod-monitors.yaml");
+    let monitors =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/components/pod-monitor/pod-monitors.yaml");
     let monitors = std::fs::read_to_string(monitors).expect("the component is there");
     let monitors: Vec<Value> = serde_saphyr::from_multiple(&monitors).expect("a manifest is YAML");
     let monitors = monitors.iter().filter(|document| !document.is_null());

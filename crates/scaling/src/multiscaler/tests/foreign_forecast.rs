@@ -72,17 +72,16 @@ fn forecaster_record() -> impl Strategy<Value = ForecasterRecord> {
 fn warm_record() -> impl Strategy<Value = WarmRecord> {
     let gaps = prop::collection::vec(prop_oneof![0_u16..300, any::<u16>()], 0..40);
     let pair = || prop::array::uniform2(short_number());
-    (gaps, prop::collection::vec(pair(), 0..30), pair(), short_number()).prop_map(
-        |(gaps, hours, running, minutes_ended)| WarmRecord { gaps, hours, running, minutes_ended },
-    )
+    (gaps, prop::collection::vec(pair(), 0..30), pair(), short_number())
+        .prop_map(|(gaps, hours, running, minutes_ended)| WarmRecord { gaps, hours, running, minutes_ended })
 }
 
 fn prediction_record() -> impl Strategy<Value = PredictionRecord> {
     let starts = prop::collection::vec(number(), 0..60);
     let forecaster = prop::option::weighted(0.9, forecaster_record());
-    (short_number(), forecaster, warm_record(), starts).prop_map(
-        |(reactive, forecaster, warm, starts_ms)| PredictionRecord { reactive, forecaster, warm, starts_ms },
-    )
+    (short_number(), forecaster, warm_record(), starts).prop_map(|(reactive, forecaster, warm, starts_ms)| {
+        PredictionRecord { reactive, forecaster, warm, starts_ms }
+    })
 }
 
 proptest! {

@@ -13,7 +13,10 @@ pub(super) enum FormerRecord {
     Nothing,
     Whole,
     /// Other numbers stand in what is kept of the forecast: of the class's own count, and of everything else.
-    Damaged { reactive: u32, number: u64 },
+    Damaged {
+        reactive: u32,
+        number: u64,
+    },
 }
 
 impl FormerRecord {
