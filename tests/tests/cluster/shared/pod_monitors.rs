@@ -161,7 +161,7 @@ async fn answers(prometheus: &Prometheus, question: &str, metric: &Value, value:
         let data = prometheus.ask(question).await?;
         let series = &data["result"][0];
         let is_alone = data["result"].as_array().is_some_and(|all| all.len() == 1);
-        let is_so = is_alone && series["metric"] == *metric && series["value"][1] == value.to_string();
+        let is_so = is_alone && series["metric"] == *metric && series["value"][1] == json!(value.to_string());
         if is_so { Ok(()) } else { Err(data.to_string()) }
     })
     .await;
