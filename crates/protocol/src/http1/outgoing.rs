@@ -124,7 +124,8 @@ impl OutgoingMessage {
         }
     }
 
-    fn take_data(&mut self, data: Bytes) -> Result<(), WrongLength> {
+    /// Takes the piece that comes next of the body.
+    pub fn take_data(&mut self, data: Bytes) -> Result<(), WrongLength> {
         // A chunk of no bytes is the end of a body (RFC 9112 §7.1).
         if data.is_empty() {
             return Ok(());
