@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dataplane::{
     Abort, AppRefusals, Body, Connection, Drain, ForwardingTerms, GuardedBody, HEAD_SIZE_SETTING, HeadLimits,
-    HopFailure, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, Service, Span, Timers,
+    HopFailure, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, Service, Span,
     UnservedRequest, Upstreams, effective_host, note_tls,
 };
 use http::StatusCode;
@@ -192,7 +192,7 @@ impl ActivatorStack {
             RequestMeasure::Load
         };
         // The timers run from arrival: time in a queue counts.
-        let timers = Timers::start_at(settings.timeouts, arrived, self.context.clock);
+        let timers = connection.start_timers(settings.timeouts, arrived, self.context.clock);
         if let Some(span) = span {
             span.note("ebb.revision", revision.name.to_string().as_str());
         }
