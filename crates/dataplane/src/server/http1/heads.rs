@@ -64,7 +64,10 @@ impl HeadReader {
     ) -> Poll<Result<ClientStart, UnreadableRequest>> {
         loop {
             // What came behind the request before counts first: clients may send several without waiting.
-            let taken = self.reader.take(wire.take_unread())?;
+            // Nearly always nothing has come, and the reader need not be asked.
+            let unread = wire.take_unread();
+            let is_begun = !unread.is_empty() || self.reader.has_begun();
+            let taken = if is_begun { self.reader.take(unread)? } else { None };
             // A head has a time limit from its first byte on. Between two heads a connection may rest for as
             // long as the drain allows.
             if !self.reader.has_begun() {

@@ -90,10 +90,11 @@ fn poll_head(
     context: &mut Context<'_>,
 ) -> Poll<Result<ResponseHead, SendErrorKind>> {
     loop {
-        if let Some(head) =
-            reader.take_head(request.method(), || Gate::open_of(request.extensions())).map_err(malformed)?
-        {
-            return Poll::Ready(Ok(head));
+        if reader.has_unread() {
+            let on_continue = || Gate::open_of(request.extensions());
+            if let Some(head) = reader.take_head(request.method(), on_continue).map_err(malformed)? {
+                return Poll::Ready(Ok(head));
+            }
         }
         match wire.poll_read_head(context) {
             Poll::Ready(Ok(bytes)) if !bytes.is_empty() => reader.put(bytes),
