@@ -15,7 +15,7 @@ mod plain_line;
 use std::cell::OnceCell;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 use crate::content_length::parse_length;
 pub(crate) use lines::{FieldLines, map_of, write_header};
@@ -146,6 +146,30 @@ impl Fields {
             FieldsForm::Lines(lines, _) => lines.first(name),
             FieldsForm::List(list, _) => list.first(name),
             FieldsForm::Map(map) => map.get(name).map(HeaderValue::as_bytes),
+        }
+    }
+
+    /// The first `Host`. Where the head came in lines, its place was noted.
+    pub fn host(&self) -> Option<&[u8]> {
+        match &self.0 {
+            FieldsForm::Lines(lines, _) => lines.host(),
+            FieldsForm::List(..) | FieldsForm::Map(_) => self.first(&HOST),
+        }
+    }
+
+    /// The first `User-Agent`. Where the head came in lines, its place was noted.
+    pub fn user_agent(&self) -> Option<&[u8]> {
+        match &self.0 {
+            FieldsForm::Lines(lines, _) => lines.user_agent(),
+            FieldsForm::List(..) | FieldsForm::Map(_) => self.first(&USER_AGENT),
+        }
+    }
+
+    /// The first `Content-Type`. Where the head came in lines without one, that was noted.
+    pub fn content_type(&self) -> Option<&[u8]> {
+        match &self.0 {
+            FieldsForm::Lines(lines, _) if !lines.has_content_type() => None,
+            FieldsForm::Lines(..) | FieldsForm::List(..) | FieldsForm::Map(_) => self.first(&CONTENT_TYPE),
         }
     }
 

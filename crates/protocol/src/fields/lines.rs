@@ -109,6 +109,16 @@ impl FieldLines {
         self.at(&self.seen.host)
     }
 
+    /// The value of the first `User-Agent`.
+    pub(super) fn user_agent(&self) -> Option<&[u8]> {
+        self.at(&self.seen.user_agent)
+    }
+
+    /// Whether one of the lines is a `Content-Type`.
+    pub(super) fn has_content_type(&self) -> bool {
+        self.seen.has_content_type
+    }
+
     /// The bytes at a place; `None` at an empty one.
     fn at(&self, place: &Range<u16>) -> Option<&[u8]> {
         if place.is_empty() { None } else { self.text.get(usize::from(place.start)..usize::from(place.end)) }
@@ -128,7 +138,7 @@ impl FieldLines {
     pub(super) fn first(&self, name: &HeaderName) -> Option<&[u8]> {
         match *name {
             HOST => return self.host(),
-            USER_AGENT => return self.at(&self.seen.user_agent),
+            USER_AGENT => return self.user_agent(),
             CONTENT_TYPE if !self.seen.has_content_type => return None,
             CONTENT_LENGTH if self.seen.length.is_none() => return None,
             _ => {}

@@ -35,6 +35,7 @@ fn lines_that_pass_are_written_as_they_came_with_what_is_added() {
     assert_eq!((kept.host(), kept.length(), kept.has_date()), (Some(&b"h:80"[..]), Some(5), true));
     assert_eq!((fields.first(&HOST), fields.first(&SERVER)), (Some(&b"h:80"[..]), None));
     assert_eq!(fields.first(&CONTENT_TYPE), None);
+    assert_eq!((fields.host(), fields.content_type()), (Some(&b"h:80"[..]), None));
     assert_eq!(fields.first(&HeaderName::from_static("x-mine")), Some(&b"1"[..]));
     assert!(fields.of_hops().is_none());
     for value in ["former", "1.2.3.4"] {
@@ -218,6 +219,7 @@ proptest! {
         for name in expected.keys().chain([&HOST, &SERVER]) {
             prop_assert_eq!(fields.first(name), map.first(name), "{}", name);
         }
+        prop_assert_eq!(fields.host(), map.first(&HOST));
         let mut shown = HeaderMap::new();
         fields.each(|name, value| {
             shown.append(name, value.clone());

@@ -12,7 +12,7 @@ use crate::message::Request;
 pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
     match request.target().authority() {
         Some(authority) => Some(authority.as_str()),
-        None => request.fields().first(&HOST).and_then(to_text),
+        None => request.fields().host().and_then(to_text),
     }
 }
 
@@ -29,7 +29,7 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
     let is_http2 = request.version() == Version::HTTP_2;
     let is_changed = host.is_some();
     let is_as_wanted = !is_http2 && !is_changed && request.target().authority().is_none();
-    if is_as_wanted && request.fields().first(&HOST).is_some() {
+    if is_as_wanted && request.fields().host().is_some() {
         return;
     }
     if is_http2 && !is_changed && request.target().authority().is_some() {
@@ -67,7 +67,7 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
 
 /// Over HTTP/2 the target names the host.
 fn forget_host_header<B>(request: &mut Request<B>) {
-    if request.fields().first(&HOST).is_some() {
+    if request.fields().host().is_some() {
         request.headers_mut().remove(HOST);
     }
 }

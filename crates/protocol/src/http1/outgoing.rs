@@ -198,7 +198,7 @@ impl OutgoingMessage {
         let of_data = written.min(self.data.len());
         self.data.advance(of_data);
         // An empty piece still holds the whole buffer that it was cut from.
-        if self.data.is_empty() {
+        if of_data > 0 && self.data.is_empty() {
             self.data = Bytes::new();
         }
         self.after = &self.after[written - of_data..];
