@@ -161,6 +161,8 @@ impl Transport {
         if !self.ahead.is_empty() {
             return Poll::Ready(Ok(std::mem::take(&mut self.ahead)));
         }
+        // To ask whether a read is worth it is cheaper than a read, and of two turns one has only to write.
+        ready!(self.socket.poll_read_ready(context))?;
         poll_read_in_place(&mut self.socket, context)
     }
 

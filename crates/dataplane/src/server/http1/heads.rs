@@ -39,6 +39,8 @@ pub(super) enum ClientStart {
 pub(super) struct HeadReader {
     limits: ServerLimits,
     reader: RequestReader,
+    /// Whether the head before was just answered, so that its client has most probably sent nothing yet.
+    is_behind_answer: bool,
     /// When the patience with it ends.
     deadline: Option<Pin<Box<Sleep>>>,
     /// Nothing more is read of it before then, for want of memory.
@@ -47,7 +49,13 @@ pub(super) struct HeadReader {
 
 impl HeadReader {
     pub(super) fn new(limits: ServerLimits) -> Self {
-        Self { limits, reader: RequestReader::new(limits.head), deadline: None, pause: None }
+        Self {
+            limits,
+            reader: RequestReader::new(limits.head),
+            is_behind_answer: false,
+            deadline: None,
+            pause: None,
+        }
     }
 
     /// Takes over the present limit of this service.
@@ -86,6 +94,10 @@ impl HeadReader {
                 return Poll::Ready(Ok(self.start_of(next)));
             }
             if self.poll_memory(wire, context)?.is_pending() {
+                break;
+            }
+            let is_behind_answer = std::mem::take(&mut self.is_behind_answer);
+            if is_behind_answer && wire.poll_worth_reading(context).is_pending() {
                 break;
             }
             match wire.poll_read_head(READ_BYTES, context) {
@@ -153,6 +165,7 @@ impl HeadReader {
 
     /// The head that was read.
     pub(super) fn take_head(&mut self) -> Option<RequestHead> {
+        self.is_behind_answer = true;
         self.reader.take_head()
     }
 }
