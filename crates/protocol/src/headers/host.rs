@@ -16,6 +16,14 @@ pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
     }
 }
 
+/// The same as [`effective_host`] as its client wrote it, which may be no text.
+pub fn written_host<B>(request: &Request<B>) -> Option<&[u8]> {
+    match request.target().authority() {
+        Some(authority) => Some(authority.as_str().as_bytes()),
+        None => request.fields().host(),
+    }
+}
+
 /// A value that is text, as [`HeaderValue::to_str`] takes it.
 fn to_text(value: &[u8]) -> Option<&str> {
     let is_text = value.is_ascii() && text_length(value) == value.len();
