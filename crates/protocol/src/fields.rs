@@ -41,8 +41,9 @@ enum FieldsForm {
 }
 
 impl Default for Fields {
+    /// No headers, in the form that costs least to make and to drop: each message begins and ends so.
     fn default() -> Self {
-        Self::from(HeaderMap::new())
+        Self(FieldsForm::List(FieldList::default(), OnceCell::new()))
     }
 }
 
