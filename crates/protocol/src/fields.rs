@@ -201,6 +201,24 @@ impl Fields {
         }
     }
 
+    /// As [`Fields::set_of_hops`], of a header that is certainly not there yet: none is looked for.
+    pub fn add_of_hops(&mut self, name: HeaderName, value: HeaderValue) {
+        debug_assert!(self.first(&name).is_none(), "{name} is there");
+        match &mut self.0 {
+            FieldsForm::Lines(lines, map) => {
+                lines.add(name, value);
+                map.take();
+            }
+            FieldsForm::List(list, map) => {
+                list.add(name, value);
+                map.take();
+            }
+            FieldsForm::Map(map) => {
+                map.insert(name, value);
+            }
+        }
+    }
+
     /// How many headers there are.
     pub fn count(&self) -> usize {
         match &self.0 {

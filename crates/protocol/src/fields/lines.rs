@@ -99,6 +99,11 @@ impl FieldLines {
         self.added.set(name, value);
     }
 
+    /// Adds a header that is neither among the lines nor beside them.
+    pub(super) fn add(&mut self, name: HeaderName, value: HeaderValue) {
+        self.added.push(name, value);
+    }
+
     /// The value of a header that was set.
     pub(super) fn added(&self, name: &HeaderName) -> Option<&[u8]> {
         self.added.first(name)

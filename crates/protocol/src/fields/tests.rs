@@ -43,6 +43,9 @@ fn lines_that_pass_are_written_as_they_came_with_what_is_added() {
     }
     assert_eq!(fields.count(), 7);
     let with_ours = format!("{lines}x-forwarded-for: 1.2.3.4\r\n");
+    let mut with_another = fields.clone();
+    with_another.add_of_hops(HeaderName::from_static("ebb-pod"), HeaderValue::from_static("p"));
+    assert_eq!(written(&with_another), Some(format!("{with_ours}ebb-pod: p\r\n")));
     assert_eq!(written(&fields), Some(with_ours));
     assert_eq!(fields.map()["x-forwarded-for"], "1.2.3.4");
     assert_eq!(fields.map().get_all("x-mine").iter().collect::<Vec<_>>(), ["1", "2"]);
