@@ -1,7 +1,9 @@
 //! Revisions at which the thread of the links is to look, at a time: there is news for their owner, or time
 //! has freed something.
 //!
-//! There is at most one entry of each revision, so the list needs no other bound.
+//! There is at most one entry of each revision, so the list needs no other bound. The revision knows its
+//! entry: so no entry is looked up by a name, which takes far longer to compare than a time, and which a
+//! revision that seldom has a request would cost that request.
 
 use std::collections::BTreeMap;
 
@@ -17,26 +19,54 @@ pub(crate) struct Agenda {
     changed: Notify,
 }
 
-/// The time of an entry, and a number that tells entries of one instant apart.
-type EntryKey = (Timestamp, u64);
+/// An entry: its time, and a number that tells entries of one instant apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AgendaEntry {
+    at: Timestamp,
+    number: u64,
+}
 
 #[derive(Default)]
 struct Entries {
-    by_time: BTreeMap<EntryKey, RevisionName>,
-    by_revision: BTreeMap<RevisionName, EntryKey>,
+    by_time: BTreeMap<AgendaEntry, RevisionName>,
     /// The number of entries added so far.
     added: u64,
 }
 
+impl AgendaEntry {
+    /// When the revision is due.
+    pub(crate) fn at(self) -> Timestamp {
+        self.at
+    }
+}
+
 impl Agenda {
-    /// The revision is due at `at`, or earlier if it was already; wakes the waiting task if no other entry
-    /// comes first.
-    pub(crate) fn add(&self, at: Timestamp, revision: &RevisionName) {
+    /// The revision is due at `at`, in the place of its former entry if that stands here still; wakes the
+    /// waiting task if no other entry comes first.
+    pub(crate) fn add(
+        &self,
+        at: Timestamp,
+        revision: &RevisionName,
+        former: Option<AgendaEntry>,
+    ) -> AgendaEntry {
         let mut entries = self.entries.lock();
-        if entries.put(at, revision) {
-            drop(entries);
+        if let Some(former) = former {
+            entries.by_time.remove(&former);
+        }
+        entries.added += 1;
+        let entry = AgendaEntry { at, number: entries.added };
+        entries.by_time.insert(entry, revision.clone());
+        let is_first = entries.by_time.first_key_value().is_some_and(|(first, _)| *first == entry);
+        drop(entries);
+        if is_first {
             self.changed.notify_one();
         }
+        entry
+    }
+
+    /// Whether an entry stands here still: it was not taken, and no other has its place.
+    pub(crate) fn holds(&self, entry: AgendaEntry) -> bool {
+        self.entries.lock().by_time.contains_key(&entry)
     }
 
     /// Waits for the first entry to be due and takes it. Cancel-safe: nothing is taken before the call
@@ -58,31 +88,11 @@ impl Agenda {
 
     /// Takes the first entry that is due; else says when the next one is.
     pub(crate) fn take_due(&self, now: Timestamp) -> Result<RevisionName, Timestamp> {
-        let mut entries = self.entries.lock();
-        let revision = match entries.by_time.first_entry() {
-            Some(first) if first.key().0 <= now => first.remove(),
-            Some(first) => return Err(first.key().0),
-            None => return Err(Timestamp::MAX),
-        };
-        entries.by_revision.remove(&revision);
-        Ok(revision)
-    }
-}
-
-impl Entries {
-    /// Notes the time, unless the revision is due earlier. Returns whether the entry is the first.
-    fn put(&mut self, at: Timestamp, revision: &RevisionName) -> bool {
-        if let Some(known) = self.by_revision.get(revision) {
-            if known.0 <= at {
-                return false;
-            }
-            self.by_time.remove(known);
+        match self.entries.lock().by_time.first_entry() {
+            Some(first) if first.key().at <= now => Ok(first.remove()),
+            Some(first) => Err(first.key().at),
+            None => Err(Timestamp::MAX),
         }
-        self.added += 1;
-        let key = (at, self.added);
-        self.by_time.insert(key, revision.clone());
-        self.by_revision.insert(revision.clone(), key);
-        self.by_time.first_key_value().is_some_and(|(first, _)| *first == key)
     }
 }
 
@@ -91,18 +101,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_revision_is_due_once_at_the_earliest_of_its_times() {
+    fn a_revision_is_due_once_at_the_last_of_its_times() {
         let agenda = Agenda::default();
         let name = |name: &str| RevisionName::new("default", "service", name).expect("a name");
         let at = Timestamp::from_secs;
-        for (seconds, revision) in [(5, "one"), (3, "two"), (2, "one"), (4, "one"), (7, "two")] {
-            agenda.add(at(seconds), &name(revision));
-        }
+        let former = agenda.add(at(5), &name("one"), None);
+        let two = agenda.add(at(3), &name("two"), None);
+        let one = agenda.add(at(2), &name("one"), Some(former));
+        assert_eq!([former, two, one].map(|entry| agenda.holds(entry)), [false, true, true]);
         assert_eq!(agenda.take_due(at(1)), Err(at(2)));
         assert_eq!(agenda.take_due(at(9)), Ok(name("one")));
         assert_eq!(agenda.take_due(at(9)), Ok(name("two")));
         assert_eq!(agenda.take_due(at(9)), Err(Timestamp::MAX));
-        agenda.add(at(8), &name("one"));
+        let again = agenda.add(at(8), &name("one"), Some(one));
+        assert_eq!((again.at(), agenda.holds(one), agenda.holds(again)), (at(8), false, true));
         assert_eq!(agenda.take_due(at(9)), Ok(name("one")), "a revision may be due again");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dataplane::Fields;
-use http::header::{HeaderName, USER_AGENT};
+use http::header::HeaderName;
 use parking_lot::Mutex;
 use vocabulary::{Caller, Timestamp};
 
@@ -36,7 +36,7 @@ impl CallerLog {
         }
         self.sample_at.store((now + SAMPLE_EVERY).as_nanos(), Ordering::Relaxed);
         let address = if trusts() { forwarded_for(fields).unwrap_or(peer) } else { peer };
-        let agent = fields.first(&USER_AGENT).unwrap_or_default();
+        let agent = fields.user_agent().unwrap_or_default();
         let mut seen = self.seen.lock();
         let is_this =
             |caller: &Caller| caller.address == address && beginning(agent).eq(caller.user_agent.bytes());
@@ -75,6 +75,7 @@ fn beginning(agent: &[u8]) -> impl Iterator<Item = u8> {
 
 #[cfg(test)]
 mod tests {
+    use http::header::USER_AGENT;
     use http::{HeaderMap, HeaderValue};
 
     use super::*;

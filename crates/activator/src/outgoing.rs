@@ -137,7 +137,7 @@ impl RepeatableRequest {
             self.say(&mut fields, way, hop);
         }
         if is_held {
-            fields.set_of_hops(EXPECT, HeaderValue::from_static("100-continue"));
+            fields.add_of_hops(EXPECT, HeaderValue::from_static("100-continue"));
         }
         let head = RequestParts {
             method: self.head.method().clone(),
@@ -152,38 +152,38 @@ impl RepeatableRequest {
     /// Says to a queue-proxy of ours who sends, and which way the request goes.
     fn say(&self, fields: &mut Fields, way: Way, hop: HopHeaders<'_>) {
         if self.is_expecting {
-            fields.set_of_hops(names::EBB_EXPECT, HeaderValue::from_static("1"));
+            fields.add_of_hops(names::EBB_EXPECT, HeaderValue::from_static("1"));
         }
         for (name, value) in [(names::EBB_HOP_KEY, hop.key), (names::EBB_POD, hop.pod)] {
             if let Some(value) = value {
-                fields.set_of_hops(name, value.clone());
+                fields.add_of_hops(name, value.clone());
             }
         }
         match way {
             Way::Queue | Way::QueueAtOnce => {
-                fields.set_of_hops(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
+                fields.add_of_hops(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
             }
             // Said, because a pod was told when it started which requests are not measured, and the activator
             // is told as that changes.
             Way::Unmeasured => {
-                fields.set_of_hops(names::EBB_UNMEASURED, HeaderValue::from_static("1"));
+                fields.add_of_hops(names::EBB_UNMEASURED, HeaderValue::from_static("1"));
             }
             Way::Direct => {}
         }
         if way == Way::QueueAtOnce {
-            fields.set_of_hops(names::EBB_NO_QUEUE, HeaderValue::from_static("1"));
+            fields.add_of_hops(names::EBB_NO_QUEUE, HeaderValue::from_static("1"));
         }
     }
 
     /// Says the same to a queue-proxy of Knative's, in Knative's words: it passes others on to the app.
     fn say_plainly(&self, fields: &mut Fields, way: Way) {
         if let Some(host) = &self.plain_host {
-            fields.set_of_hops(names::K_ORIGINAL_HOST, host.clone());
+            fields.add_of_hops(names::K_ORIGINAL_HOST, host.clone());
         }
         match way {
             // An unmeasured request counts nowhere, and what came through an activator does not count there.
             Way::Queue | Way::QueueAtOnce | Way::Unmeasured => {
-                fields.set_of_hops(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
+                fields.add_of_hops(names::K_PROXY_REQUEST, HeaderValue::from_static("activator"));
             }
             Way::Direct => {}
         }

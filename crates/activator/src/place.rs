@@ -8,7 +8,7 @@ use dataplane::{
     Body, Fields, Request, Response, effective_host, is_host, names, plain_line, strip_internal,
 };
 use http::StatusCode;
-use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 /// The beginning of the `User-Agent` of kubelet's probes.
 const KUBELET: &[u8] = b"kube-probe/";
@@ -58,7 +58,7 @@ impl ActivatorPlace {
         if !self.is_knatives() {
             return None;
         }
-        let agent = fields.first(&USER_AGENT).unwrap_or_default();
+        let agent = fields.user_agent().unwrap_or_default();
         // With the name of a revision it is a client's health check that came through an ingress.
         let is_kubelets = agent.starts_with(KUBELET) && self.named_host(fields).is_none();
         let headers = fields.of_hops();

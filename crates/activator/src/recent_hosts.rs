@@ -37,10 +37,11 @@ impl<Revision> Default for RecentHosts<Revision> {
 impl<Revision> RecentHosts<Revision> {
     /// The revision that was found for a host which is written like this; `None` if it is not remembered, or
     /// was found before the last of so many changes.
-    pub(crate) fn find(&self, host: &str, changes: u64) -> Option<Arc<Revision>> {
-        let slots = self.0.borrow();
+    pub(crate) fn find(&self, host: impl AsRef<[u8]>, changes: u64) -> Option<Arc<Revision>> {
+        let (slots, host) = (self.0.borrow(), host.as_ref());
         let recent = slots.get(slot_of(host))?.as_ref()?;
-        if recent.changes == changes && *recent.host == *host { recent.revision.upgrade() } else { None }
+        let is_found = recent.changes == changes && recent.host.as_bytes() == host;
+        if is_found { recent.revision.upgrade() } else { None }
     }
 
     /// Remembers the revision that was found for a host. `changes` is their number before the look-up: what
@@ -52,19 +53,19 @@ impl<Revision> RecentHosts<Revision> {
         let mut slots = self.0.borrow_mut();
         // Made with the first host: a thread has as many of these as it has ports.
         slots.resize_with(SLOTS, || None);
-        slots[slot_of(host)] =
+        slots[slot_of(host.as_bytes())] =
             Some(RecentHost { host: host.into(), changes, revision: Arc::downgrade(revision) });
     }
 }
 
 /// The slot of a host. Clients can choose hosts that share one; each of those is looked up each time, as all
 /// would be without this.
-fn slot_of(host: &str) -> usize {
+fn slot_of(host: &[u8]) -> usize {
     // An odd number without a pattern: 2^64 divided by the golden ratio.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix =
         |mixed: u64, word: [u8; 8]| (mixed.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(FACTOR);
-    let (words, rest) = host.as_bytes().as_chunks::<8>();
+    let (words, rest) = host.as_chunks::<8>();
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
     let mixed = mix(words.iter().fold(0, |mixed, word| mix(mixed, *word)), last);

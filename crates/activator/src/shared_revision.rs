@@ -31,6 +31,7 @@ use throttling::{ActivatorRevision, DirectPick, RequestEvent, RequestRefusal, Ti
 use tokio::sync::oneshot;
 use vocabulary::{Assignment, HeadSizeLimit, RevisionName, Timestamp};
 
+use crate::agenda::AgendaEntry;
 use crate::caller_log::CallerLog;
 use crate::context::Context;
 use crate::metrics::RevisionMetrics;
@@ -58,8 +59,8 @@ pub(crate) struct SharedRevision {
 
 struct SharedState {
     queue: RevisionQueue<oneshot::Sender<WaitAnswer>>,
-    /// When the revision is on the agenda.
-    planned: Option<Timestamp>,
+    /// The entry of the revision on the agenda.
+    planned: Option<AgendaEntry>,
     /// This activator's part of the concurrency that metrics show.
     concurrency: f64,
     /// Whether metrics count the revision among those that are known.
@@ -179,9 +180,10 @@ impl SharedRevision {
         self.settings.load().kept.contains(&address)
     }
 
-    /// The entry of the revision on the agenda was taken.
+    /// An entry of the revision on the agenda was taken. Since then a request may have brought another one.
     pub(crate) fn note_due(&self) {
-        self.state.lock().planned = None;
+        let mut state = self.state.lock();
+        state.planned = state.planned.filter(|&entry| self.context.agenda.holds(entry));
     }
 
     /// Lets the thread of the links do something with the revision.
@@ -280,9 +282,8 @@ impl SharedRevision {
             state.queue.revision.next_deadline()
         };
         // That look finds out when the next one is due, so there is one entry on the agenda, the earliest.
-        if let Some(at) = at.filter(|&at| state.planned.is_none_or(|planned| at < planned)) {
-            state.planned = Some(at);
-            self.context.agenda.add(at, &self.name);
+        if let Some(at) = at.filter(|&at| state.planned.is_none_or(|planned| at < planned.at())) {
+            state.planned = Some(self.context.agenda.add(at, &self.name, state.planned));
         }
     }
 

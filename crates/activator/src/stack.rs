@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use dataplane::{
     Abort, AppRefusals, Body, Connection, Drain, ForwardingTerms, GuardedBody, HEAD_SIZE_SETTING, HeadLimits,
-    HopFailure, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, Service, Span, Timers,
-    UnservedRequest, Upstreams, effective_host, note_tls,
+    HopFailure, Refusal, RefusalReason, Request, RequestKind, Response, SecondAttempt, Service, Span,
+    UnservedRequest, Upstreams, effective_host, note_tls, written_host,
 };
 use http::StatusCode;
 use vocabulary::{Timestamp, WaitingPage};
@@ -155,19 +155,19 @@ impl ActivatorStack {
             return Destination::Known(Arc::clone(&port.revision));
         }
         let named = self.context.place.named_host(request.fields());
-        let written = named.as_deref().or_else(|| effective_host(request)).unwrap_or_default();
         let changes = self.assignments.host_changes();
-        if let Some(revision) = self.recent_hosts.find(written, changes) {
+        // What is remembered is text: a host that is the same need not be looked at for that.
+        let bytes = named.as_deref().map(str::as_bytes).or_else(|| written_host(request)).unwrap_or_default();
+        if let Some(revision) = self.recent_hosts.find(bytes, changes) {
             return Destination::Known(revision);
         }
+        let written = named.as_deref().or_else(|| effective_host(request)).unwrap_or_default();
         let host = normalised(written);
-        match self.assignments.find(&host) {
-            Some(revision) => {
-                self.recent_hosts.note(written, changes, &revision);
-                Destination::Known(revision)
-            }
-            None => Destination::Unknown(host.into_owned()),
-        }
+        let Some(revision) = self.assignments.find(&host) else {
+            return Destination::Unknown(host.into_owned());
+        };
+        self.recent_hosts.note(written, changes, &revision);
+        Destination::Known(revision)
     }
 
     /// A request on its way. No async function, which would keep what this one consumes.
@@ -192,7 +192,7 @@ impl ActivatorStack {
             RequestMeasure::Load
         };
         // The timers run from arrival: time in a queue counts.
-        let timers = Timers::start_at(settings.timeouts, arrived, self.context.clock);
+        let timers = connection.start_timers(settings.timeouts, arrived, self.context.clock);
         if let Some(span) = span {
             span.note("ebb.revision", revision.name.to_string().as_str());
         }

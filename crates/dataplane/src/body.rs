@@ -54,6 +54,10 @@ impl BodyError {
 
 /// The body of a response, which the timers of its exchange can break off.
 pub trait ResponseBody: HttpBody<Data = Bytes, Error = BodyError> + Unpin + 'static {
+    /// Takes the whole body, if it is here as bytes of which none was taken: nothing is left of it then.
+    /// `None` takes nothing, and the body is to be polled.
+    fn take_whole(&mut self) -> Option<Bytes>;
+
     /// Ready once a timer has fired. Polled while the client takes nothing: the body itself is not polled
     /// then, and cannot report the timer.
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit>;
@@ -239,6 +243,16 @@ impl HttpBody for Body {
 }
 
 impl ResponseBody for Body {
+    fn take_whole(&mut self) -> Option<Bytes> {
+        let BodyKind::Full(bytes) = &mut self.kind else { return None };
+        let bytes = std::mem::take(bytes);
+        self.kind = BodyKind::Empty;
+        if let Some(activity) = &self.activity {
+            activity.mark();
+        }
+        Some(bytes)
+    }
+
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
         self.timers.as_mut().map_or(Poll::Pending, |timers| timers.poll_expired(context))
     }
@@ -303,6 +317,12 @@ impl<Guard: BodyGuard + Unpin> HttpBody for GuardedBody<Guard> {
 }
 
 impl<Guard: BodyGuard + Unpin + 'static> ResponseBody for GuardedBody<Guard> {
+    fn take_whole(&mut self) -> Option<Bytes> {
+        let whole = self.body.take_whole()?;
+        self.guard.sent(whole.len());
+        Some(whole)
+    }
+
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
         self.body.poll_expired(context)
     }

@@ -12,11 +12,14 @@ use std::task::{Context, Waker};
 use http::Version;
 use http::header::HeaderValue;
 use protocol::ClientAddress;
+use runtime::Clock;
 use tokio::net::TcpStream;
+use vocabulary::{RequestTimeouts, Timestamp};
 
 #[cfg(feature = "tls")]
 use crate::certificates::PresentedCertificate;
 use crate::socket::silence::ConnectionEnds;
+use crate::timers::{SpareTimers, Timers};
 
 /// Where a connection is kept among others.
 pub(crate) type Slot = usize;
@@ -39,6 +42,7 @@ pub struct Connection {
     is_lost: Cell<bool>,
     occupation: Cell<Occupation>,
     slot: Cell<Slot>,
+    spare_timers: SpareTimers,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -71,6 +75,7 @@ impl Connection {
             is_lost: Cell::default(),
             occupation: Cell::default(),
             slot: Cell::default(),
+            spare_timers: SpareTimers::default(),
             waker: RefCell::default(),
         }
     }
@@ -93,6 +98,11 @@ impl Connection {
     /// The other end's address as it is added to `X-Forwarded-For`.
     pub fn forwarded_for(&self) -> &HeaderValue {
         &self.forwarded_for
+    }
+
+    /// Starts the timers that `limits` names for a request of this connection, which arrived at `arrived_at`.
+    pub fn start_timers(&self, limits: RequestTimeouts, arrived_at: Timestamp, clock: Clock) -> Timers {
+        self.spare_timers.start(limits, arrived_at, clock)
     }
 
     /// Whether it speaks TLS with us.

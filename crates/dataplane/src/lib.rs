@@ -54,7 +54,7 @@ pub use protocol::http2::{ErrorCode, MemoryBudget, StreamError};
 pub use protocol::{
     BodyPieces, Fields, RawTarget, Request, RequestParts, Response, connection_asks_to_upgrade,
     effective_host, has_internal, is_host, names, remove_hop_by_hop, set_forwarded_for, set_host,
-    strip_forwarded, strip_internal, strip_refusal, strip_shadowing,
+    strip_forwarded, strip_internal, strip_refusal, strip_shadowing, written_host,
 };
 pub use proxy::app_refusals::{AppRefusals, SecondAttempt, text_of_refusals};
 pub use proxy::bridge::translate;

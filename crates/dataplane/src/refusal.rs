@@ -32,7 +32,7 @@ pub enum RequestKind {
 impl RequestKind {
     /// Tells gRPC from other requests by their content type.
     pub fn of<B>(request: &Request<B>) -> Self {
-        match request.fields().first(&CONTENT_TYPE) {
+        match request.fields().content_type() {
             Some(kind) if kind.starts_with(b"application/grpc") => Self::Grpc,
             Some(_) | None => Self::Plain,
         }

@@ -3,7 +3,8 @@
 //!
 //! One timer of the runtime serves all three, set to whichever is due first. Bytes only note the time; the
 //! timer finds that out when it fires and goes back to sleep, so that a byte never costs a timer operation.
-//! Timers of requests that are over are kept with their timer of the runtime for those that come next.
+//! Timers of requests that are over are kept with their timer of the runtime for those that come next: one
+//! with each connection, whose next request waits in the same task, and some with each thread.
 
 mod alarm;
 
@@ -87,8 +88,21 @@ struct RunningTimers {
     activity: Option<Activity>,
     /// The timer of the runtime, perhaps left from a request before; `None` until a limit is waited for.
     alarm: Option<Alarm>,
-    /// Whether the alarm was found to belong to the present runtime, or there is none.
-    is_alarm_known: bool,
+    /// Where these timers go when their request is over; `None` once they are there, and without a
+    /// connection.
+    place: Option<SpareTimers>,
+}
+
+/// Where the timers of a request that is over wait for the next one of the same connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SpareTimers(Rc<RefCell<Option<Box<RunningTimers>>>>);
+
+impl SpareTimers {
+    /// Starts the clocks that `limits` names, as of `started_at`.
+    pub(crate) fn start(&self, limits: RequestTimeouts, started_at: Timestamp, clock: Clock) -> Timers {
+        let spare = self.0.borrow_mut().take();
+        Timers::begin(RunningTimers::new(limits, started_at, clock, Some(self.clone())), spare)
+    }
 }
 
 pin_project! {
@@ -118,28 +132,16 @@ impl<Work: Future> Future for LimitedWork<'_, Work> {
 impl Timers {
     /// Starts the clocks that `limits` names.
     pub fn start(limits: RequestTimeouts, clock: Clock) -> Self {
-        let started_at = clock.now();
-        Self::start_at(limits, started_at, clock)
+        Self::begin(RunningTimers::new(limits, clock.now(), clock, None), None)
     }
 
-    /// Starts the clocks as of `started_at`, for a request that has waited elsewhere.
-    pub fn start_at(limits: RequestTimeouts, started_at: Timestamp, clock: Clock) -> Self {
-        let activity = limits.idle.map(|_| Activity::since(started_at, clock));
-        let mut timers = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Self(None));
-        let running = RunningTimers {
-            clock,
-            limits,
-            started_at,
-            is_response_awaited: true,
-            activity,
-            alarm: timers.0.as_mut().and_then(|former| former.alarm.take()),
-            is_alarm_known: false,
-        };
-        match &mut timers.0 {
-            Some(former) => **former = running,
-            None => timers.0 = Some(Box::new(running)),
-        }
-        timers
+    /// Takes the box of timers that are over, with the alarm in it, if there are any.
+    fn begin(running: RunningTimers, spare: Option<Box<RunningTimers>>) -> Self {
+        let spare = spare.or_else(|| SPARE.with_borrow_mut(Vec::pop)?.0.take());
+        let Some(mut spare) = spare else { return Self(Some(Box::new(running))) };
+        let alarm = spare.alarm.take();
+        *spare = RunningTimers { alarm, ..running };
+        Self(Some(spare))
     }
 
     /// When the request arrived, from which all timers of the request count.
@@ -189,6 +191,14 @@ impl Drop for Timers {
     fn drop(&mut self) {
         let Some(mut running) = self.0.take() else { return };
         running.activity = None;
+        if let Some(place) = running.place.take() {
+            let mut spare = place.0.borrow_mut();
+            // Streams of HTTP/2 share a connection, and the next of them needs no more than one.
+            if spare.is_none() {
+                *spare = Some(running);
+                return;
+            }
+        }
         // The thread may be about to end, and have no spares any more.
         let _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
@@ -200,12 +210,21 @@ impl Drop for Timers {
 }
 
 impl RunningTimers {
+    fn new(limits: RequestTimeouts, started_at: Timestamp, clock: Clock, place: Option<SpareTimers>) -> Self {
+        let activity = limits.idle.map(|_| Activity::since(started_at, clock));
+        Self { clock, limits, started_at, is_response_awaited: true, activity, alarm: None, place }
+    }
+
     fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<ExceededLimit> {
         loop {
             // Asked anew each time: a byte that moved, or a response that began, has changed it without
             // touching the alarm.
             let Some((at, expired)) = self.next_deadline() else { return Poll::Pending };
             let instant = self.clock.instant(at);
+            let is_set = |alarm: &Alarm| alarm.at() <= instant && alarm.will_wake(context.waker());
+            if self.alarm.as_ref().is_some_and(is_set) {
+                return Poll::Pending;
+            }
             self.forget_foreign_alarm();
             match &mut self.alarm {
                 // Later than it is set to is fine: it fires early, finds that out, and is set again.
@@ -227,10 +246,6 @@ impl RunningTimers {
     /// Sees to it that the alarm, if there is one, fires here: the thread may have had another runtime when
     /// it was made.
     fn forget_foreign_alarm(&mut self) {
-        if self.is_alarm_known {
-            return;
-        }
-        self.is_alarm_known = true;
         if self.alarm.as_ref().is_some_and(|alarm| !alarm.is_of_present_runtime()) {
             self.alarm = None;
         }
@@ -238,17 +253,18 @@ impl RunningTimers {
 
     /// The earliest limit and which one it is.
     fn next_deadline(&self) -> Option<(Timestamp, ExceededLimit)> {
-        let request = self.limits.request.map(|limit| (self.started_at + limit, ExceededLimit::Request));
-        let start = self
-            .limits
-            .response_start
-            .filter(|_| self.is_response_awaited)
-            .map(|limit| (self.started_at + limit, ExceededLimit::ResponseStart));
-        let idle = match (self.limits.idle, &self.activity) {
-            (Some(limit), Some(activity)) => Some((activity.0.last.get() + limit, ExceededLimit::Idle)),
-            (Some(_) | None, _) => None,
+        let start = self.limits.response_start.filter(|_| self.is_response_awaited);
+        // Both count from the arrival, so that the shorter one is due first.
+        let first = match (self.limits.request, start) {
+            (Some(request), Some(start)) if start < request => Some((start, ExceededLimit::ResponseStart)),
+            (Some(request), Some(_) | None) => Some((request, ExceededLimit::Request)),
+            (None, Some(start)) => Some((start, ExceededLimit::ResponseStart)),
+            (None, None) => None,
         };
-        [request, start, idle].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let first = first.map(|(limit, expired)| (self.started_at + limit, expired));
+        let (Some(limit), Some(activity)) = (self.limits.idle, &self.activity) else { return first };
+        let idle = activity.0.last.get() + limit;
+        first.filter(|(at, _)| *at <= idle).or(Some((idle, ExceededLimit::Idle)))
     }
 }
 

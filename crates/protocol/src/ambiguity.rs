@@ -48,7 +48,7 @@ pub fn ambiguity<B>(request: &Request<B>) -> Option<Ambiguity> {
     }
     let host = match request.fields().of_hops() {
         // A head that is no map has one length at most, one host at most, and no transfer encoding.
-        None => request.fields().first(&HOST),
+        None => request.fields().host(),
         Some(headers) => match unambiguous_host(headers) {
             Ok(host) => host,
             Err(ambiguity) => return Some(ambiguity),

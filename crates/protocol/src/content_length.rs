@@ -1,13 +1,23 @@
 //! How many bytes does a `Content-Length` announce, in either protocol?
 
+/// So many digits are a number that 64 bits hold, whatever they are.
+const SAFE_DIGITS: usize = 19;
+
 /// A length is digits and nothing else; `+5` and ` 5,5` are numbers to some and not to others.
 pub(crate) fn parse_length(text: &[u8]) -> Option<u64> {
-    let mut number: Option<u64> = None;
-    for digit in text {
-        let digit = char::from(*digit).to_digit(10)?;
-        number = Some(number.unwrap_or(0).checked_mul(10)?.checked_add(u64::from(digit))?);
+    let (safe, others) = text.split_at(text.len().min(SAFE_DIGITS));
+    let mut number: u64 = 0;
+    for byte in safe {
+        number = 10 * number + digit(*byte)?;
     }
-    number
+    for byte in others {
+        number = number.checked_mul(10)?.checked_add(digit(*byte)?)?;
+    }
+    (!text.is_empty()).then_some(number)
+}
+
+fn digit(byte: u8) -> Option<u64> {
+    byte.is_ascii_digit().then(|| u64::from(byte - b'0'))
 }
 
 #[cfg(test)]
@@ -21,6 +31,10 @@ mod tests {
             ("007", Some(7)),
             ("18446744073709551615", Some(u64::MAX)),
             ("18446744073709551616", None),
+            ("9999999999999999999", Some(9_999_999_999_999_999_999)),
+            ("00000000000000000000012", Some(12)),
+            ("99999999999999999999", None),
+            ("1844674407370955161x", None),
             ("", None),
             ("+5", None),
             ("-0", None),

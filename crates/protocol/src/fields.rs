@@ -15,7 +15,7 @@ mod plain_line;
 use std::cell::OnceCell;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 use crate::content_length::parse_length;
 pub(crate) use lines::{FieldLines, map_of, write_header};
@@ -41,8 +41,9 @@ enum FieldsForm {
 }
 
 impl Default for Fields {
+    /// No headers, in the form that costs least to make and to drop: each message begins and ends so.
     fn default() -> Self {
-        Self::from(HeaderMap::new())
+        Self(FieldsForm::List(FieldList::default(), OnceCell::new()))
     }
 }
 
@@ -149,6 +150,30 @@ impl Fields {
         }
     }
 
+    /// The first `Host`. Where the head came in lines, its place was noted.
+    pub fn host(&self) -> Option<&[u8]> {
+        match &self.0 {
+            FieldsForm::Lines(lines, _) => lines.host(),
+            FieldsForm::List(..) | FieldsForm::Map(_) => self.first(&HOST),
+        }
+    }
+
+    /// The first `User-Agent`. Where the head came in lines, its place was noted.
+    pub fn user_agent(&self) -> Option<&[u8]> {
+        match &self.0 {
+            FieldsForm::Lines(lines, _) => lines.user_agent(),
+            FieldsForm::List(..) | FieldsForm::Map(_) => self.first(&USER_AGENT),
+        }
+    }
+
+    /// The first `Content-Type`. Where the head came in lines without one, that was noted.
+    pub fn content_type(&self) -> Option<&[u8]> {
+        match &self.0 {
+            FieldsForm::Lines(lines, _) if !lines.has_content_type() => None,
+            FieldsForm::Lines(..) | FieldsForm::List(..) | FieldsForm::Map(_) => self.first(&CONTENT_TYPE),
+        }
+    }
+
     /// The value of a header that a proxy has added to a head that is no map.
     pub(crate) fn added(&self, name: &HeaderName) -> Option<&[u8]> {
         match &self.0 {
@@ -168,6 +193,24 @@ impl Fields {
             }
             FieldsForm::List(list, map) => {
                 list.set(name, value);
+                map.take();
+            }
+            FieldsForm::Map(map) => {
+                map.insert(name, value);
+            }
+        }
+    }
+
+    /// As [`Fields::set_of_hops`], of a header that is certainly not there yet: none is looked for.
+    pub fn add_of_hops(&mut self, name: HeaderName, value: HeaderValue) {
+        debug_assert!(self.first(&name).is_none(), "{name} is there");
+        match &mut self.0 {
+            FieldsForm::Lines(lines, map) => {
+                lines.add(name, value);
+                map.take();
+            }
+            FieldsForm::List(list, map) => {
+                list.add(name, value);
                 map.take();
             }
             FieldsForm::Map(map) => {

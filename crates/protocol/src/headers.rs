@@ -16,7 +16,7 @@ use crate::fields::Fields;
 use forwarded::{FORWARDED, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
 pub use forwarded::{ClientAddress, set_forwarded_for, strip_forwarded};
-pub use host::{effective_host, is_host, set_host};
+pub use host::{effective_host, is_host, set_host, written_host};
 
 /// The names that Knative and we use on the wire.
 pub mod names {

@@ -29,7 +29,7 @@ pub use fields::Fields;
 pub use headers::{
     ClientAddress, connection_asks_to_upgrade, effective_host, end_hop, has_hop_by_hop, has_internal,
     is_host, may_be_trailer, names, remove_hop_by_hop, set_forwarded_for, set_host, strip_forwarded,
-    strip_internal, strip_refusal, strip_shadowing, switches_as_offered,
+    strip_internal, strip_refusal, strip_shadowing, switches_as_offered, written_host,
 };
 pub use message::{Request, RequestParts, Response, ResponseParts};
 pub use pieces::{BodyPieces, COPIED_BYTES_MAX};

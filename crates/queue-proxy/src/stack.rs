@@ -200,7 +200,8 @@ impl PodStack {
             connection.retire();
         }
         // From here on it counts, and its clocks run.
-        let timers = Timers::start(self.settings.timeouts(self.timeouts), self.clock);
+        let timeouts = self.settings.timeouts(self.timeouts);
+        let timers = connection.start_timers(timeouts, self.clock.now(), self.clock);
         let mut in_flight =
             InFlight::new(self.count(&admission, timers.started_at()), Rc::clone(&self.metrics));
         (in_flight.line, in_flight.span) = (line, span);

@@ -196,5 +196,6 @@ pub struct RequestTimeouts {
     /// The longest silence, in both directions (`idleTimeoutSeconds`).
     pub idle: Option<Duration>,
     /// The end of a response that has begun, once one of them is over.
+    #[serde(default)]
     pub late: LateTimeout,
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use dataplane::Fields;
-use http::header::{HeaderValue, USER_AGENT};
+use http::header::HeaderValue;
 use vocabulary::{
     Assignment, HeadSizeLimit, IgnoredUserAgents, PodAssignment, PodExits, PodState, RequestTimeouts,
     Routing, WaitingPage,
@@ -79,7 +79,7 @@ impl AssignedSettings {
 
     /// Whether the assignment says that requests with these headers are not measured.
     pub(crate) fn ignores(&self, fields: &Fields) -> bool {
-        fields.first(&USER_AGENT).is_some_and(|agent| self.ignored_user_agents.include(agent))
+        fields.user_agent().is_some_and(|agent| self.ignored_user_agents.include(agent))
     }
 
     /// What a request says on its way to the pod that takes requests at `usual`.

@@ -11,7 +11,7 @@ use protocol::http2::{SMALL_BYTES, Sender};
 use runtime::Clock;
 use tokio::time::Sleep;
 
-use crate::body::BodyError;
+use crate::body::{BodyError, ResponseBody};
 
 /// Why a body was not sent to its end.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Pump {
     /// Sends what can be sent. Ready at the end.
     pub(crate) fn poll<B>(&mut self, body: &mut B, context: &mut Context<'_>) -> Poll<Result<(), SendFailure>>
     where
-        B: HttpBody<Data = Bytes, Error = BodyError> + Unpin,
+        B: ResponseBody,
     {
         while !self.is_done {
             if !self.rest.is_empty() {
@@ -108,6 +108,11 @@ impl Pump {
             // that it was read. What may be the end of the body, or its trailers, needs none.
             if body.size_hint().lower() > 0 {
                 ready!(self.sender.poll_room(1, context)).map_err(|_| SendFailure::Stream)?;
+            }
+            if let Some(whole) = body.take_whole() {
+                self.has_begun = true;
+                self.take_piece(whole, PiecePosition::Last);
+                continue;
             }
             match Pin::new(&mut *body).poll_frame(context) {
                 Poll::Ready(frame) => {

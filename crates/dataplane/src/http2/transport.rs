@@ -69,13 +69,13 @@ impl Transport {
         &mut self,
         context: &mut Context<'_>,
         arrived: impl FnMut(ArrivedRequest),
-        control: impl FnOnce(&Session),
+        control: impl FnOnce(&Session, &mut Context<'_>),
     ) -> Poll<ConnectionEnd> {
         // From here to `end_turn` this task need not be woken: whatever a stream writes goes out at the end.
         self.session.begin_turn(context);
         let received = self.poll_receive(context, arrived);
         let was_crowded = self.is_crowded();
-        control(&self.session);
+        control(&self.session, context);
         // Last, so that what was read and what streams answered to it goes to the kernel together.
         self.send(context);
         if was_crowded && !self.is_crowded() {
@@ -161,6 +161,8 @@ impl Transport {
         if !self.ahead.is_empty() {
             return Poll::Ready(Ok(std::mem::take(&mut self.ahead)));
         }
+        // To ask whether a read is worth it is cheaper than a read, and of two turns one has only to write.
+        ready!(self.socket.poll_read_ready(context))?;
         poll_read_in_place(&mut self.socket, context)
     }
 

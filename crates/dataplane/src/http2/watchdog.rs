@@ -38,15 +38,14 @@ impl PeerWatchdog {
             self.last_heard = self.clock.now();
             self.is_asked = false;
         }
-        let is_idle = session.streams() == 0;
         // A timer that runs is not moved when something is heard, which would cost more than the piece that
         // was heard. It fires, finds that it is too early, and is set again: once in a patience, whatever the
         // traffic.
+        if self.timer.as_ref().is_some_and(|timer| !timer.is_elapsed()) {
+            return Poll::Pending;
+        }
+        let is_idle = session.streams() == 0;
         let mut timer = match self.timer.take() {
-            Some(timer) if !timer.is_elapsed() => {
-                self.timer = Some(timer);
-                return Poll::Pending;
-            }
             Some(_) | None if is_idle => return Poll::Pending,
             Some(timer) => timer,
             None => {

@@ -4,13 +4,14 @@
 //! request does about time. So it is kept for the next request, and stays where it is in the wheel: one that
 //! is due before its request is moves only when it fires, which is seldom, for requests end far sooner than
 //! they may. One that fires meanwhile wakes the task that used it last, which finds that nothing has
-//! happened.
+//! happened. And where the next request is of the same task, nothing has to be done at all.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::{Handle, Id};
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep};
 
 /// A timer that is set.
@@ -19,12 +20,15 @@ pub(super) struct Alarm {
     /// To which it belongs. A thread may have had another one before, whose timers never fire again.
     runtime: Id,
     sleep: Pin<Box<Sleep>>,
+    /// Of the task that it wakes; `None` where that is not known. A copy: the runtime shows its own to no
+    /// caller.
+    waker: Option<Waker>,
 }
 
 impl Alarm {
     /// A new one that fires at this point.
     pub(super) fn set(at: Instant) -> Self {
-        Self { runtime: Handle::current().id(), sleep: Box::pin(tokio::time::sleep_until(at)) }
+        Self { runtime: Handle::current().id(), sleep: Box::pin(tokio::time::sleep_until(at)), waker: None }
     }
 
     /// Whether it fires in the runtime of the task that asks.
@@ -37,13 +41,24 @@ impl Alarm {
         self.sleep.deadline()
     }
 
+    /// Whether it is set, has not fired, and wakes this task when it does.
+    pub(super) fn will_wake(&self, task: &Waker) -> bool {
+        !self.sleep.is_elapsed() && self.waker.as_ref().is_some_and(|waker| waker.will_wake(task))
+    }
+
     /// Sets it to another point.
     pub(super) fn move_to(&mut self, at: Instant) {
+        // One that has fired has forgotten its task.
+        self.waker = None;
         self.sleep.as_mut().reset(at);
     }
 
     /// Ready once it has fired.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.sleep.as_mut().poll(context)
+        // A task that has used up its turn is asked to come again, and the timer does not hear of it.
+        let hears = has_budget_remaining();
+        let polled = self.sleep.as_mut().poll(context);
+        self.waker = (hears && polled.is_pending()).then(|| context.waker().clone());
+        polled
     }
 }

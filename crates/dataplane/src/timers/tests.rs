@@ -79,6 +79,32 @@ async fn timers_that_a_request_had_before_fire_when_they_are_to() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn timers_of_a_connection_fire_for_each_of_its_requests() {
+    let (spare, clock) = (SpareTimers::default(), Clock::start());
+    let start = |seconds| spare.start(limits(Some(seconds), None, None), clock.now(), clock);
+    for (used, after) in [(5, 9), (9, 5), (2, 2)] {
+        // Waited for by the task of the test, and by another.
+        for is_own_task in [true, false] {
+            let mut before = start(used);
+            let polled = poll_fn(|context| {
+                let mut other = Context::from_waker(std::task::Waker::noop());
+                Poll::Ready(before.poll_expired(if is_own_task { context } else { &mut other }))
+            });
+            assert!(polled.await.is_pending());
+            drop(before);
+            assert!(spare.0.borrow().is_some(), "they wait for the next request");
+            // The second of the two finds an alarm that has fired.
+            for _ in 0..2 {
+                let mut timers = start(after);
+                assert!(spare.0.borrow().is_none());
+                let (expired, took) = expire(&mut timers).await;
+                assert_eq!((expired, took.as_secs()), (ExceededLimit::Request, after), "after {used}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_alarm_of_a_runtime_that_is_gone_is_not_used_again() {
     for _ in 0..2 {

@@ -180,6 +180,14 @@ fn respond(
             stream.map_or_else(Body::empty, |stream| Body::switched(ReadAheadStream::new(stream, rest)));
         return head.response.map(|()| body);
     }
+    // Most responses are here with their heads, and nothing else is. Their connection is free before the
+    // client has got a byte, so that its next request finds it; a lease would be made and ended at once.
+    let is_whole = head.framing == BodyFraming::Length(rest.len() as u64);
+    if is_whole && head.is_kept_alive && head.bodiless.is_none() && upload.is_none() {
+        unfinished.end();
+        pool.put_idle(address, connection);
+        return head.response.map(|()| Body::full(rest));
+    }
     let upload = upload.map(|upload| {
         // After a panic the connection is not kept either: waiting for the task gives an error.
         UploadTask(tokio::task::spawn_local(send_rest(upload, Rc::clone(&connection.opened))))
@@ -194,8 +202,7 @@ fn respond(
         unfinished,
     };
     let body = match head.framing {
-        // Most responses are here with their heads. Their connection is free before the client has got a
-        // byte, so that its next request finds it.
+        // Its connection, if it is kept, is free as early as that of a response with nothing beside it.
         BodyFraming::Length(length) if length <= rest.len() as u64 => {
             let mut rest = rest;
             let body = rest.split_to(usize::try_from(length).unwrap_or(usize::MAX));

@@ -58,7 +58,7 @@ fn every_reference_leads_somewhere() {
     }
 }
 
-/// The sample manifests.
+/// The sample manifests of the repository.
 fn samples() -> Vec<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../config/samples");
     let entries = std::fs::read_dir(&folder).expect("they are there");

@@ -99,6 +99,11 @@ impl FieldLines {
         self.added.set(name, value);
     }
 
+    /// Adds a header that is neither among the lines nor beside them.
+    pub(super) fn add(&mut self, name: HeaderName, value: HeaderValue) {
+        self.added.push(name, value);
+    }
+
     /// The value of a header that was set.
     pub(super) fn added(&self, name: &HeaderName) -> Option<&[u8]> {
         self.added.first(name)
@@ -107,6 +112,16 @@ impl FieldLines {
     /// The value of `Host`, of which there is one at most.
     pub(crate) fn host(&self) -> Option<&[u8]> {
         self.at(&self.seen.host)
+    }
+
+    /// The value of the first `User-Agent`.
+    pub(super) fn user_agent(&self) -> Option<&[u8]> {
+        self.at(&self.seen.user_agent)
+    }
+
+    /// Whether one of the lines is a `Content-Type`.
+    pub(super) fn has_content_type(&self) -> bool {
+        self.seen.has_content_type
     }
 
     /// The bytes at a place; `None` at an empty one.
@@ -128,7 +143,7 @@ impl FieldLines {
     pub(super) fn first(&self, name: &HeaderName) -> Option<&[u8]> {
         match *name {
             HOST => return self.host(),
-            USER_AGENT => return self.at(&self.seen.user_agent),
+            USER_AGENT => return self.user_agent(),
             CONTENT_TYPE if !self.seen.has_content_type => return None,
             CONTENT_LENGTH if self.seen.length.is_none() => return None,
             _ => {}

@@ -63,6 +63,11 @@ impl FieldList {
         self.headers.set(name, value);
     }
 
+    /// Adds a header that a proxy says and that is not among them.
+    pub(super) fn add(&mut self, name: HeaderName, value: HeaderValue) {
+        self.headers.push(name, value);
+    }
+
     /// The first value of a header.
     pub(super) fn first(&self, name: &HeaderName) -> Option<&[u8]> {
         self.headers.first(name)

@@ -35,6 +35,7 @@ fn lines_that_pass_are_written_as_they_came_with_what_is_added() {
     assert_eq!((kept.host(), kept.length(), kept.has_date()), (Some(&b"h:80"[..]), Some(5), true));
     assert_eq!((fields.first(&HOST), fields.first(&SERVER)), (Some(&b"h:80"[..]), None));
     assert_eq!(fields.first(&CONTENT_TYPE), None);
+    assert_eq!((fields.host(), fields.content_type()), (Some(&b"h:80"[..]), None));
     assert_eq!(fields.first(&HeaderName::from_static("x-mine")), Some(&b"1"[..]));
     assert!(fields.of_hops().is_none());
     for value in ["former", "1.2.3.4"] {
@@ -42,6 +43,9 @@ fn lines_that_pass_are_written_as_they_came_with_what_is_added() {
     }
     assert_eq!(fields.count(), 7);
     let with_ours = format!("{lines}x-forwarded-for: 1.2.3.4\r\n");
+    let mut with_another = fields.clone();
+    with_another.add_of_hops(HeaderName::from_static("ebb-pod"), HeaderValue::from_static("p"));
+    assert_eq!(written(&with_another), Some(format!("{with_ours}ebb-pod: p\r\n")));
     assert_eq!(written(&fields), Some(with_ours));
     assert_eq!(fields.map()["x-forwarded-for"], "1.2.3.4");
     assert_eq!(fields.map().get_all("x-mine").iter().collect::<Vec<_>>(), ["1", "2"]);
@@ -218,6 +222,7 @@ proptest! {
         for name in expected.keys().chain([&HOST, &SERVER]) {
             prop_assert_eq!(fields.first(name), map.first(name), "{}", name);
         }
+        prop_assert_eq!(fields.host(), map.first(&HOST));
         let mut shown = HeaderMap::new();
         fields.each(|name, value| {
             shown.append(name, value.clone());

@@ -13,7 +13,15 @@ use crate::target::may_be_host;
 pub fn effective_host<B>(request: &Request<B>) -> Option<&str> {
     match request.target().authority() {
         Some(authority) => Some(authority.as_str()),
-        None => request.fields().first(&HOST).and_then(to_text),
+        None => request.fields().host().and_then(to_text),
+    }
+}
+
+/// The same as [`effective_host`] as its client wrote it, which may be no text.
+pub fn written_host<B>(request: &Request<B>) -> Option<&[u8]> {
+    match request.target().authority() {
+        Some(authority) => Some(authority.as_str().as_bytes()),
+        None => request.fields().host(),
     }
 }
 
@@ -35,7 +43,7 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
     let is_http2 = request.version() == Version::HTTP_2;
     let is_changed = host.is_some();
     let is_as_wanted = !is_http2 && !is_changed && request.target().authority().is_none();
-    if is_as_wanted && request.fields().first(&HOST).is_some() {
+    if is_as_wanted && request.fields().host().is_some() {
         return;
     }
     if is_http2 && !is_changed && request.target().authority().is_some() {
@@ -73,7 +81,7 @@ pub fn set_host<B>(request: &mut Request<B>, host: Option<HeaderValue>, fallback
 
 /// Over HTTP/2 the target names the host.
 fn forget_host_header<B>(request: &mut Request<B>) {
-    if request.fields().first(&HOST).is_some() {
+    if request.fields().host().is_some() {
         request.headers_mut().remove(HOST);
     }
 }

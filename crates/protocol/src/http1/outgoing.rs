@@ -124,7 +124,8 @@ impl OutgoingMessage {
         }
     }
 
-    fn take_data(&mut self, data: Bytes) -> Result<(), WrongLength> {
+    /// Takes the piece that comes next of the body.
+    pub fn take_data(&mut self, data: Bytes) -> Result<(), WrongLength> {
         // A chunk of no bytes is the end of a body (RFC 9112 §7.1).
         if data.is_empty() {
             return Ok(());
@@ -197,7 +198,7 @@ impl OutgoingMessage {
         let of_data = written.min(self.data.len());
         self.data.advance(of_data);
         // An empty piece still holds the whole buffer that it was cut from.
-        if self.data.is_empty() {
+        if of_data > 0 && self.data.is_empty() {
             self.data = Bytes::new();
         }
         self.after = &self.after[written - of_data..];

@@ -39,6 +39,11 @@ impl ResponseReader {
         self.unread = bytes;
     }
 
+    /// Whether something is here that [`Self::take_head`] has not looked at.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
     /// Whether there was one byte of an answer.
     pub fn is_begun(&self) -> bool {
         self.is_begun

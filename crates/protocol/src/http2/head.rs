@@ -176,18 +176,19 @@ impl Head {
             || self.path.is_some()
     }
 
-    pub(super) fn into_request(self) -> Result<Request<()>, HeadProblem> {
-        if let Some(problem) = self.problem {
+    /// The request that it is, taken out of it: to move the head would cost more than to read it.
+    pub(super) fn take_request(&mut self) -> Result<Request<()>, HeadProblem> {
+        if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
         if self.status.is_some() {
             return Err(HeadProblem::Malformed);
         }
         let Self { method, scheme, authority, path, raw_path, refused, headers, bytes, .. } = self;
-        if let Some(problem) = refused {
-            return Err(HeadProblem::Target(problem, method));
+        if let Some(problem) = refused.take() {
+            return Err(HeadProblem::Target(problem, method.take()));
         }
-        let method = method.ok_or(HeadProblem::Malformed)?;
+        let method = method.take().ok_or(HeadProblem::Malformed)?;
         let mut parts = Parts::default();
         if method == Method::CONNECT {
             // It is refused later, with an answer; as it stands it names an authority and nothing else
@@ -195,13 +196,15 @@ impl Head {
             if scheme.is_some() || path.is_some() || authority.is_none() {
                 return Err(HeadProblem::Malformed);
             }
-            parts.authority = authority;
+            parts.authority = authority.take();
         } else {
-            let (Some(scheme), Some(path)) = (scheme, path) else { return Err(HeadProblem::Malformed) };
+            let (Some(scheme), Some(path)) = (scheme.take(), path.take()) else {
+                return Err(HeadProblem::Malformed);
+            };
             if authority.is_some() {
                 parts.scheme = Some(scheme);
             }
-            parts.authority = authority;
+            parts.authority = authority.take();
             parts.path_and_query = Some(path);
         }
         let uri = Uri::from_parts(parts).map_err(|_| HeadProblem::Malformed)?;
@@ -209,34 +212,36 @@ impl Head {
             method,
             target: uri.into(),
             version: Version::HTTP_2,
-            fields: fields_of(headers, bytes),
+            fields: fields_of(std::mem::take(headers), *bytes),
             extensions: Extensions::new(),
         };
-        if let Some(raw) = raw_path {
+        if let Some(raw) = raw_path.take() {
             head.extensions.insert(*raw);
         }
         Ok(Request::from_parts(head, ()))
     }
 
-    pub(super) fn into_response(self) -> Result<Response<()>, HeadProblem> {
-        if let Some(problem) = self.problem {
+    /// The response that it is, taken out of it.
+    pub(super) fn take_response(&mut self) -> Result<Response<()>, HeadProblem> {
+        if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
         if self.has_request_fields() {
             return Err(HeadProblem::Malformed);
         }
         let status = self.status.ok_or(HeadProblem::Malformed)?;
-        let fields = fields_of(self.headers, self.bytes);
+        let fields = fields_of(std::mem::take(&mut self.headers), self.bytes);
         let head = ResponseParts { status, version: Version::HTTP_2, fields };
         Ok(Response::from_parts(head, ()))
     }
 
-    pub(super) fn into_trailers(self) -> Result<HeaderMap, HeadProblem> {
-        if let Some(problem) = self.problem {
+    /// The trailers that it is, taken out of it.
+    pub(super) fn take_trailers(&mut self) -> Result<HeaderMap, HeadProblem> {
+        if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
         let is_legal = !self.has_request_fields() && self.status.is_none();
-        if is_legal { Ok(self.headers.into_map()) } else { Err(HeadProblem::Malformed) }
+        if is_legal { Ok(std::mem::take(&mut self.headers).into_map()) } else { Err(HeadProblem::Malformed) }
     }
 }
 
@@ -281,13 +286,13 @@ mod tests {
 
     #[test]
     fn a_request_has_the_uri_that_its_fields_say() {
-        let request = head(&GET).into_request().expect("legal");
+        let request = head(&GET).take_request().expect("legal");
         assert_eq!(request.method(), Method::GET);
         assert_eq!(request.uri(), "http://h:1/a?b");
-        let request = head(&[GET[0], GET[1], GET[3], ("host", "h")]).into_request().expect("legal");
+        let request = head(&[GET[0], GET[1], GET[3], ("host", "h")]).take_request().expect("legal");
         assert_eq!(request.uri(), "/a?b");
         assert_eq!(request.headers()["host"], "h");
-        let request = head(&[(":method", "OPTIONS"), GET[1], GET[2], (":path", "*")]).into_request();
+        let request = head(&[(":method", "OPTIONS"), GET[1], GET[2], (":path", "*")]).take_request();
         assert_eq!(request.expect("legal").uri().path(), "*");
     }
 
@@ -321,19 +326,19 @@ mod tests {
             &[(":method", "CONNECT"), GET[1], GET[2], GET[3]],
         ] {
             assert_eq!(
-                head(lines).into_request().expect_err("malformed"),
+                head(lines).take_request().expect_err("malformed"),
                 HeadProblem::Malformed,
                 "{lines:?}"
             );
         }
         let long = "x".repeat(120);
         let lines = [&GET[..], &[("a", &long), ("b", "")]].concat();
-        assert_eq!(head(&lines).into_request().expect_err("too large"), HeadProblem::TooLarge);
+        assert_eq!(head(&lines).take_request().expect_err("too large"), HeadProblem::TooLarge);
         let many = [("a", ""); 3];
-        assert!(head(&[&GET[..2], &GET[3..], &many].concat()).into_request().is_ok());
+        assert!(head(&[&GET[..2], &GET[3..], &many].concat()).take_request().is_ok());
         let lines = [&GET[..2], &GET[3..], &many, &many].concat();
-        assert_eq!(head(&lines).into_request().expect_err("too many"), HeadProblem::TooLarge);
-        assert!(head(&with(("te", "trailers"))).into_request().is_ok());
+        assert_eq!(head(&lines).take_request().expect_err("too many"), HeadProblem::TooLarge);
+        assert!(head(&with(("te", "trailers"))).take_request().is_ok());
     }
 
     #[test]
@@ -355,33 +360,33 @@ mod tests {
             // Whether it comes before the method or behind it.
             let lines: Vec<_> = std::iter::once(field).chain(others).collect();
             for lines in [lines.clone(), lines.into_iter().rev().collect()] {
-                let refused = head(&lines).into_request().expect_err("refused");
+                let refused = head(&lines).take_request().expect_err("refused");
                 assert_eq!(refused, HeadProblem::Target(expected, Some(Method::GET)), "{lines:?}");
-                assert!(head(&lines).is_useless() && head(&lines).into_response().is_err());
+                assert!(head(&lines).is_useless() && head(&lines).take_response().is_err());
             }
         }
         for path in ["/<a>?\"b\"", "/`", "/?<"] {
             let mut lines = GET;
             lines[3].1 = path;
-            let request = head(&lines).into_request().expect("legal");
+            let request = head(&lines).take_request().expect("legal");
             assert_eq!(path_and_query(&request), path.as_bytes());
             assert_eq!(request.uri().host(), Some("h"));
             let twice = [&lines[..], &[(":path", path)]].concat();
-            assert_eq!(head(&twice).into_request().expect_err("twice"), HeadProblem::Malformed);
+            assert_eq!(head(&twice).take_request().expect_err("twice"), HeadProblem::Malformed);
         }
         let late = [&GET[..3], &[("a", "b"), (":path", "/#")]].concat();
-        assert_eq!(head(&late).into_request().expect_err("too late"), HeadProblem::Malformed);
+        assert_eq!(head(&late).take_request().expect_err("too late"), HeadProblem::Malformed);
     }
 
     #[test]
     fn responses_and_trailers_have_fields_of_their_own() {
-        let response = head(&[(":status", "204"), ("a", "b")]).into_response().expect("legal");
+        let response = head(&[(":status", "204"), ("a", "b")]).take_response().expect("legal");
         assert_eq!(response.status(), StatusCode::NO_CONTENT);
         assert_eq!(response.headers()["a"], "b");
-        assert!(head(&[("a", "b")]).into_response().is_err());
-        assert!(head(&[(":status", "200"), (":path", "/")]).into_response().is_err());
-        assert_eq!(head(&[("a", "b")]).into_trailers().expect("legal")["a"], "b");
-        assert!(head(&[(":status", "200")]).into_trailers().is_err());
+        assert!(head(&[("a", "b")]).take_response().is_err());
+        assert!(head(&[(":status", "200"), (":path", "/")]).take_response().is_err());
+        assert_eq!(head(&[("a", "b")]).take_trailers().expect("legal")["a"], "b");
+        assert!(head(&[(":status", "200")]).take_trailers().is_err());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! What is decided about a request before it waits for a slot: its sender, its load, and its limits.
 
 use dataplane::{Body, Request, RequestKind, names};
-use http::header::USER_AGENT;
 use throttling::Origin;
 use vocabulary::IgnoredUserAgents;
 
@@ -48,7 +47,7 @@ impl RequestTerms {
         let says = |name| believed.and_then(|headers| headers.get(name));
         let is_named = says(names::K_PROXY_REQUEST).is_some_and(|value| value == "activator");
         let is_proxied = is_named && (sender == RequestSender::Hop || !is_keyed);
-        let is_ignored = request.fields().first(&USER_AGENT).is_some_and(|agent| ignored.include(agent))
+        let is_ignored = request.fields().user_agent().is_some_and(|agent| ignored.include(agent))
                 // An activator hears of other user agents while pods run, which is news to this one.
                 || says(names::EBB_UNMEASURED).is_some();
         Self {

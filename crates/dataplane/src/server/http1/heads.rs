@@ -39,6 +39,8 @@ pub(super) enum ClientStart {
 pub(super) struct HeadReader {
     limits: ServerLimits,
     reader: RequestReader,
+    /// Whether the head before was just answered, so that its client has most probably sent nothing yet.
+    is_behind_answer: bool,
     /// When the patience with it ends.
     deadline: Option<Pin<Box<Sleep>>>,
     /// Nothing more is read of it before then, for want of memory.
@@ -47,7 +49,13 @@ pub(super) struct HeadReader {
 
 impl HeadReader {
     pub(super) fn new(limits: ServerLimits) -> Self {
-        Self { limits, reader: RequestReader::new(limits.head), deadline: None, pause: None }
+        Self {
+            limits,
+            reader: RequestReader::new(limits.head),
+            is_behind_answer: false,
+            deadline: None,
+            pause: None,
+        }
     }
 
     /// Takes over the present limit of this service.
@@ -64,7 +72,10 @@ impl HeadReader {
     ) -> Poll<Result<ClientStart, UnreadableRequest>> {
         loop {
             // What came behind the request before counts first: clients may send several without waiting.
-            let taken = self.reader.take(wire.take_unread())?;
+            // Nearly always nothing has come, and the reader need not be asked.
+            let unread = wire.take_unread();
+            let is_begun = !unread.is_empty() || self.reader.has_begun();
+            let taken = if is_begun { self.reader.take(unread)? } else { None };
             // A head has a time limit from its first byte on. Between two heads a connection may rest for as
             // long as the drain allows.
             if !self.reader.has_begun() {
@@ -83,6 +94,10 @@ impl HeadReader {
                 return Poll::Ready(Ok(self.start_of(next)));
             }
             if self.poll_memory(wire, context)?.is_pending() {
+                break;
+            }
+            let is_behind_answer = std::mem::take(&mut self.is_behind_answer);
+            if is_behind_answer && wire.poll_worth_reading(context).is_pending() {
                 break;
             }
             match wire.poll_read_head(READ_BYTES, context) {
@@ -150,6 +165,7 @@ impl HeadReader {
 
     /// The head that was read.
     pub(super) fn take_head(&mut self) -> Option<RequestHead> {
+        self.is_behind_answer = true;
         self.reader.take_head()
     }
 }

@@ -76,6 +76,13 @@ impl<B: ResponseBody> SendingResponse<'_, B> {
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.failure.is_none() && self.outgoing.wants_body() {
             let Some(body) = &mut self.body else { break };
+            // Most bodies are here with their heads. A frame has room for trailers, and would be moved with
+            // that room through each function that asks for it.
+            if let Some(whole) = body.take_whole() {
+                let taken = self.outgoing.take_data(whole);
+                self.failure = taken.map_err(|wrong| BrokenResponse::from(wrong).into()).err();
+                continue;
+            }
             let frame = ready!(self.wire.during(|| Pin::new(body).poll_frame(context)));
             let taken = match frame.transpose() {
                 Ok(frame) => self.outgoing.take(frame).map_err(|wrong| BrokenResponse::from(wrong).into()),

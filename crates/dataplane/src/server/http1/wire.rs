@@ -180,11 +180,7 @@ impl ServerWire {
         if self.is_half_closed() || !self.unread.borrow().is_empty() {
             return self.poll_broken(context);
         }
-        // To ask whether a read is worth it is cheaper than a read, and usually enough.
-        let is_quiet = |stream: &Socket| stream.poll_read_ready(context).is_pending();
-        if self.stream().as_ref().is_some_and(is_quiet) {
-            return Poll::Pending;
-        }
+        ready!(self.poll_worth_reading(context));
         match ready!(self.poll_read(AHEAD_BYTES_MAX, context)) {
             Ok(bytes) if !bytes.is_empty() => self.put_unread(bytes),
             Ok(_) if self.may_be_half_closed() => self.note_half_closed(),
@@ -195,6 +191,14 @@ impl ServerWire {
             Ok(_) | Err(_) => return Poll::Ready(()),
         }
         self.poll_broken(context)
+    }
+
+    /// Ready once a read may be worth it. To ask is cheaper than a read, and usually enough.
+    pub(super) fn poll_worth_reading(&self, context: &mut Context<'_>) -> Poll<()> {
+        match self.stream().as_ref() {
+            Some(stream) => stream.poll_read_ready(context).map(drop),
+            None => Poll::Ready(()),
+        }
     }
 
     /// Whether the end of what the client sends is no more than that. Our own hops end nothing by half: one

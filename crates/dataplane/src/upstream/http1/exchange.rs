@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use protocol::Request;
@@ -45,6 +45,7 @@ pub(super) async fn exchange(
     let unfinished = UnfinishedExchange::begin(&wire, pool.limits.given_up);
     let mut upload = Upload::new(Rc::clone(&wire), request, repeats);
     let mut reader = ResponseReader::new(pool.head.get());
+    let mut has_waited = false;
     // The upload is not in here by value: whatever ends the exchange, how far it came decides whether the
     // request may be sent again.
     let found = poll_fn(|context| {
@@ -54,6 +55,10 @@ pub(super) async fn exchange(
             && let Poll::Ready(Err(failed)) = upload.poll(context)
         {
             return Poll::Ready(Err(failed.into()));
+        }
+        // Right behind the request hardly any app has answered.
+        if !std::mem::replace(&mut has_waited, true) {
+            ready!(wire.poll_worth_reading(context));
         }
         poll_head(&mut reader, &wire, &upload.request, context)
     })
@@ -90,10 +95,11 @@ fn poll_head(
     context: &mut Context<'_>,
 ) -> Poll<Result<ResponseHead, SendErrorKind>> {
     loop {
-        if let Some(head) =
-            reader.take_head(request.method(), || Gate::open_of(request.extensions())).map_err(malformed)?
-        {
-            return Poll::Ready(Ok(head));
+        if reader.has_unread() {
+            let on_continue = || Gate::open_of(request.extensions());
+            if let Some(head) = reader.take_head(request.method(), on_continue).map_err(malformed)? {
+                return Poll::Ready(Ok(head));
+            }
         }
         match wire.poll_read_head(context) {
             Poll::Ready(Ok(bytes)) if !bytes.is_empty() => reader.put(bytes),

@@ -45,6 +45,11 @@ impl UpstreamWire {
         poll_read_head(&mut *self.stream.borrow_mut(), READ_BYTES, context)
     }
 
+    /// Ready once a read may be worth it. To ask is cheaper than a read.
+    pub(super) fn poll_worth_reading(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.stream.borrow().poll_read_ready(context).map(drop)
+    }
+
     /// Writes what is there of a request.
     pub(super) fn poll_flush(
         &self,

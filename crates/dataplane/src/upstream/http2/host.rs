@@ -64,13 +64,16 @@ impl Http2Host {
     /// otherwise the one with the fewest streams; one that is laden with small pieces only if all are. Where
     /// the request has a body, never one whose window is full of other requests' bodies.
     pub(super) fn with_room(&mut self, body: HasBody) -> Option<Rc<Session>> {
-        self.connections.retain(|session| !session.is_closed());
         let lets_by = |session: &Session| body == HasBody::No || !session.is_choked();
-        let have_room = || self.connections.iter().filter(|session| session.has_room() && lets_by(session));
-        have_room()
-            .find(|session| is_comfortable(session))
-            .or_else(|| have_room().min_by_key(|session| (session.is_laden(), session.streams())))
-            .cloned()
+        let takes_one = |session: &Session| !session.is_closed() && session.has_room() && lets_by(session);
+        // Nearly always there is one among the first, and the others need not be looked at.
+        let is_comfortable = |session: &&Rc<Session>| takes_one(session) && is_comfortable(session);
+        if let Some(session) = self.connections.iter().find(is_comfortable) {
+            return Some(Rc::clone(session));
+        }
+        self.connections.retain(|session| !session.is_closed());
+        let have_room = self.connections.iter().filter(|session| takes_one(session));
+        have_room.min_by_key(|session| (session.is_laden(), session.streams())).cloned()
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::schema;
 use super::validator::faults;
 
-/// Shapes that are made.
+/// The number of shapes that are made.
 const SHAPES: u64 = 250;
 
 /// Choices that follow from the number of a shape, by the series of numbers `SplitMix64`.

@@ -90,7 +90,8 @@ impl HpackDecoder {
                 && literal == Literal::Plain
                 && let Some(known) = self.repeats.repeated(input.0)
             {
-                // The field is cloned here, where the head takes it: a function that returned it would move it.
+                // The field is cloned where the head takes it: a function that returned it would
+                // move it.
                 input.0 = &input.0[known.written.len()..];
                 wanted = take(known.field.clone(), known.bytes);
             } else if wanted.is_continue() {

@@ -110,20 +110,25 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// A number whose first byte has so many bits for it, below `form` (RFC 7541 §5.1).
-fn number(mut number: usize, bits: u32, form: u8, out: &mut Vec<u8>) {
+/// A number whose first byte has so many bits for it, below `form` (RFC 7541 §5.1). Nearly all fit into that
+/// byte, and where this is called it is known how many bits there are.
+#[inline]
+fn number(number: usize, bits: u32, form: u8, out: &mut Vec<u8>) {
     let mask = (1_usize << bits) - 1;
     if number < mask {
-        out.push(form | low_byte(number));
-        return;
+        return out.push(form | low_byte(number));
     }
     out.push(form | low_byte(mask));
-    number -= mask;
-    while number >= 0x80 {
-        out.push(0x80 | low_byte(number & 0x7f));
-        number >>= 7;
+    rest_of_number(number - mask, out);
+}
+
+/// The part of a number that its first byte has no room for, seven bits in each byte.
+fn rest_of_number(mut rest: usize, out: &mut Vec<u8>) {
+    while rest >= 0x80 {
+        out.push(0x80 | low_byte(rest & 0x7f));
+        rest >>= 7;
     }
-    out.push(low_byte(number));
+    out.push(low_byte(rest));
 }
 
 fn low_byte(number: usize) -> u8 {

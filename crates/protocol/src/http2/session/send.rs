@@ -252,6 +252,10 @@ impl Core {
     /// Lets as many of the streams that wait go on as there is room for. To wake all of them would cost a
     /// turn of each for every few pieces that go out.
     pub(super) fn call_blocked(&mut self) {
+        // As nearly always; this is asked behind each piece of each stream.
+        if self.blocked.is_empty() {
+            return;
+        }
         let output = OUTPUT_BYTES_MAX.saturating_sub(self.output.len());
         let window = usize::try_from(self.send_window).unwrap_or(0);
         // Those that were called before and have not run yet will want theirs first.

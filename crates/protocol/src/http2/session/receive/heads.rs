@@ -180,9 +180,9 @@ impl Core {
                 self.role == Role::Client && stream.state.borrow().receiving.head < HeadProgress::Here;
             let memory = head.memory();
             let taken = if is_response {
-                Self::response(&mut stream.state.borrow_mut(), head, block.is_end)
+                Self::response(&mut stream.state.borrow_mut(), &mut head, block.is_end)
             } else {
-                Self::trailers(&mut stream.state.borrow_mut(), head, block.is_end)
+                Self::trailers(&mut stream.state.borrow_mut(), &mut head, block.is_end)
             };
             taken.map_err(|code| Fault::Stream(id, code))?;
             let is_interim = is_response && stream.state.borrow().receiving.head < HeadProgress::Here;
@@ -200,7 +200,7 @@ impl Core {
             return Ok(None);
         }
         match self.role {
-            Role::Server if !id.is_multiple_of(2) && id > self.last_stream => self.request(block, head),
+            Role::Server if !id.is_multiple_of(2) && id > self.last_stream => self.request(block, &mut head),
             Role::Server if self.is_idle(id) => {
                 Err(Fault::protocol("a request on a stream with an even number"))
             }
@@ -212,7 +212,7 @@ impl Core {
         }
     }
 
-    fn request(&mut self, block: &Block, head: Head) -> Result<Option<ArrivedRequest>, Fault> {
+    fn request(&mut self, block: &Block, head: &mut Head) -> Result<Option<ArrivedRequest>, Fault> {
         let id = block.stream;
         if self.leaving == LeavingProgress::Final {
             // The peer was told that it is not served; it sends it elsewhere.
@@ -228,7 +228,7 @@ impl Core {
         }
         let malformed = Fault::Stream(id, ErrorCode::PROTOCOL_ERROR);
         let (memory, head_bytes) = (head.memory(), head.bytes());
-        let request = match head.into_request() {
+        let request = match head.take_request() {
             // Counted before there is a stream: what is open goes on, and this one is refused.
             Ok(_) if memory > 0 && self.settle_head(memory).is_err() => {
                 self.count_refused_head()?;
@@ -270,8 +270,8 @@ impl Core {
         Ok(Some(ArrivedRequest { stream, request, head_bytes }))
     }
 
-    fn response(state: &mut State, head: Head, is_end: bool) -> Result<(), ErrorCode> {
-        let response = head.into_response().map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
+    fn response(state: &mut State, head: &mut Head, is_end: bool) -> Result<(), ErrorCode> {
+        let response = head.take_response().map_err(|_| ErrorCode::PROTOCOL_ERROR)?;
         // Set before the status is looked at: even a response that is refused shows that the peer has begun.
         state.receiving.head = HeadProgress::Interim;
         if response.status().is_informational() {
@@ -297,13 +297,13 @@ impl Core {
         Ok(())
     }
 
-    fn trailers(state: &mut State, head: Head, is_end: bool) -> Result<(), ErrorCode> {
+    fn trailers(state: &mut State, head: &mut Head, is_end: bool) -> Result<(), ErrorCode> {
         if state.receiving.is_ended {
             return Err(ErrorCode::STREAM_CLOSED);
         }
         // Trailers end a stream. A second head in the middle of a body would be a message within a message.
         let is_whole = is_end && state.receiving.length_left.is_none_or(|left| left == 0);
-        let trailers = head.into_trailers().ok().filter(|_| is_whole).ok_or(ErrorCode::PROTOCOL_ERROR)?;
+        let trailers = head.take_trailers().ok().filter(|_| is_whole).ok_or(ErrorCode::PROTOCOL_ERROR)?;
         if !trailers.is_empty() {
             state.receiving.trailers = Some(trailers);
         }
