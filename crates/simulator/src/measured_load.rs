@@ -153,8 +153,8 @@ fn without_nearest(drawn: &[Duration], known: &[Duration]) -> Vec<Duration> {
     let mut next = 0;
     for (place, at) in known.iter().enumerate() {
         let after = drawn.partition_point(|drawn| drawn < at);
-        let is_before_nearer =
-            after > 0 && drawn.get(after).is_none_or(|later| at.abs_diff(drawn[after - 1]) < later.abs_diff(*at));
+        let is_before_nearer = after > 0
+            && drawn.get(after).is_none_or(|later| at.abs_diff(drawn[after - 1]) < later.abs_diff(*at));
         let nearest = if is_before_nearer { after - 1 } else { after };
         // No drawn time makes room for two, and those of the later known ones are left for them.
         let left_for_others = drawn.len() - (known.len() - place);

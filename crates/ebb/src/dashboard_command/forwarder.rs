@@ -79,8 +79,7 @@ impl Forwarder {
         let goes_on = last.as_ref().is_some_and(|last| may_go_on(last, found.as_ref()));
         let first = FirstAnswer { list: shown, goes_on };
         let told = Told::default();
-        let stream =
-            ForwardedStream { forwarder: self, told, first: Some(first), answered: found.or(last) };
+        let stream = ForwardedStream { forwarder: self, told, first: Some(first), answered: found.or(last) };
         let body = Body::from_stream(unfold(stream, ForwardedStream::next));
         ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
     }
