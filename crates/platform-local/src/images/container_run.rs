@@ -38,14 +38,21 @@ pub(crate) struct ProcessLimits {
 }
 
 impl ProcessLimits {
-    /// The limits of this process.
+    /// The limits of this process; of processes no more than there can be. Podman lowers its own limit to that
+    /// number, and what it starts cannot raise a limit again without a right to.
     pub(crate) fn own() -> Self {
+        let ids = std::fs::read_to_string(PROCESS_IDS).ok().and_then(|text| text.trim().parse().ok());
+        let possible = ids.unwrap_or(u64::MAX);
+        let processes = getrlimit(Resource::RLIMIT_NPROC).ok();
         Self {
             descriptors: getrlimit(Resource::RLIMIT_NOFILE).ok(),
-            processes: getrlimit(Resource::RLIMIT_NPROC).ok(),
+            processes: processes.map(|(soft, hard)| (soft.min(possible), hard.min(possible))),
         }
     }
 }
+
+/// The file with the number of process identifiers of this machine.
+const PROCESS_IDS: &str = "/proc/sys/kernel/pid_max";
 
 impl ContainerRun<'_> {
     /// The arguments of the engine. Values of most variables are not among them: every user of the machine
