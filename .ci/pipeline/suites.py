@@ -48,8 +48,7 @@ class Suites:
     def workspace(self, command: list[str], limit: float) -> Outcome:
         """`cargo test` of several programs."""
         reader = libtest.Reader()
-        log = self.logs / f"{command[-1].strip('-') if '--test' in command else 'tests'}.log"
-        code = run(command, self.root, log, limit, reader.line)
+        code = run(command, self.root, self.logs / log_name(command), limit, reader.line)
         outcome = Outcome(passed=sum(program.passed for program in reader.programs))
         suspects = []
         for program in reader.programs:
@@ -94,6 +93,14 @@ class Suites:
             if suspect.name in flaky.known(table):
                 outcome.words.append(f"{suspect.name} is flaky a second time: tests/flaky.md has it already, and it was not mended")
         flaky.write(table, outcome.flaky)
+
+
+def log_name(command: list[str]) -> str:
+    """The file for what `cargo test` prints: named for the suites, and for the texts by which tests of them are chosen."""
+    if "--test" not in command:
+        return "tests.log"
+    chosen = command[command.index("--test"):]
+    return "-".join(word.strip(":").replace("::", "-") for word in chosen if not word.startswith("-")) + ".log"
 
 
 @contextmanager

@@ -182,6 +182,7 @@ class SecondRuns(unittest.TestCase):
             outcome = Suites(self.root, self.root / "target/ci").suite("end_to_end", 30, only=("faults::", "files::"))
         self.assertTrue(outcome.is_green, outcome)
         self.assertTrue((self.root / "calls").read_text().endswith("--test end_to_end -- faults:: files::\n"))
+        self.assertTrue((self.root / "target/ci/end_to_end-faults-files.log").is_file())
 
     def test_a_flaky_test_that_comes_a_second_time_is_red(self):
         self.outcome({"faults::slow": FAILS_ONCE})
