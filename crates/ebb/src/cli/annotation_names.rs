@@ -1,11 +1,6 @@
 //! Annotations as people name them on the command line: without the prefix, and a class by its first word.
 
-use settings::{CLASS_ANNOTATION, annotation_keys};
-
-/// The domain of the classes that ebb knows.
-const CLASSES: &str = "autoscaling.knative.dev";
-/// The first words of those classes.
-const CLASS_WORDS: [&str; 3] = ["kpa", "ahpa", "hpa"];
+use settings::{CLASS_ANNOTATION, Class, annotation_keys};
 
 /// The annotation of a whole name, or of a name without its prefix; `None` if there is none.
 pub(super) fn annotation_named(key: &str) -> Option<&'static str> {
@@ -19,11 +14,10 @@ pub(super) fn short_names() -> impl Iterator<Item = &'static str> {
 
 /// What stands in the annotation: of a class that is said by its first word, the whole name.
 pub(super) fn annotation_value(name: &str, value: &str) -> String {
-    if name == CLASS_ANNOTATION && CLASS_WORDS.contains(&value) {
-        format!("{value}.{CLASSES}")
-    } else {
-        value.to_owned()
-    }
+    let classes = [Class::Kpa, Class::Ahpa, Class::Hpa];
+    let is_meant = |class: &&Class| class.name().split_once('.').is_some_and(|(word, _)| word == value);
+    let class = classes.iter().filter(|_| name == CLASS_ANNOTATION).find(is_meant);
+    class.map_or(value, Class::name).to_owned()
 }
 
 fn without_prefix(name: &'static str) -> &'static str {
@@ -40,6 +34,7 @@ mod tests {
         for (value, whole) in [
             ("ahpa", "ahpa.autoscaling.knative.dev"),
             ("kpa", "kpa.autoscaling.knative.dev"),
+            ("hpa", "hpa.autoscaling.knative.dev"),
             ("hpa.autoscaling.knative.dev", "hpa.autoscaling.knative.dev"),
             ("keda", "keda"),
         ] {
