@@ -5,6 +5,7 @@ mod api;
 mod cluster;
 mod cluster_install;
 mod images;
+mod part;
 mod plugin;
 mod replaying;
 mod running;
@@ -26,6 +27,7 @@ pub(crate) use cluster::{
 };
 pub(crate) use cluster_install::{ClusterInstallOptions, EbbImages};
 pub(crate) use images::ImageArguments;
+pub(crate) use part::Part;
 pub(crate) use replaying::{RecordMoment, ReplayOptions};
 pub(crate) use running::RunOptions;
 pub(crate) use serving::{
@@ -426,15 +428,6 @@ pub(crate) struct RollbackOptions {
     pub(crate) revision: String,
     #[command(flatten)]
     pub(crate) api: ApiOptions,
-}
-
-/// A part of `ebb up` that can be rebuilt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// The control loop; counts and traffic stay as they are meanwhile.
-    Autoscaler,
-    /// The proxy before the pods; the new one is ready before the old one stops.
-    Activator,
 }
 
 #[cfg(test)]

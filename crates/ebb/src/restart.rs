@@ -14,8 +14,8 @@ use crate::output;
 /// Returns when the new part is at work, or when the first new pod is on its way.
 pub(crate) fn run(options: &RestartOptions) -> anyhow::Result<ExitCode> {
     let api = UpClient::new(&options.api);
-    if let Some(part) = part_named(&options.target) {
-        let part = name(part);
+    if let Some(part) = Part::named(&options.target) {
+        let part = part.name();
         crate::up::runtime()?.block_on(api.ask(Method::POST, &format!("/v1/restart/{part}")))?;
         output::print_line(&format!("the {part} was rebuilt"))?;
         return Ok(ExitCode::SUCCESS);
@@ -38,29 +38,4 @@ pub(crate) fn order(
     })?;
     output::print_line(String::from_utf8_lossy(&said).trim_end())?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A Service of such a name is meant by `service/NAME`.
-fn part_named(target: &str) -> Option<Part> {
-    [Part::Autoscaler, Part::Activator].into_iter().find(|part| name(*part) == target)
-}
-
-fn name(part: Part) -> &'static str {
-    match part {
-        Part::Autoscaler => "autoscaler",
-        Part::Activator => "activator",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_is_meant_by_its_name_alone() {
-        assert_eq!(part_named("autoscaler"), Some(Part::Autoscaler));
-        assert_eq!(part_named("activator"), Some(Part::Activator));
-        assert_eq!(part_named("service/activator"), None);
-        assert_eq!(part_named("hello"), None);
-    }
 }

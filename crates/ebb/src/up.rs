@@ -320,15 +320,15 @@ async fn stop_reason(
 }
 
 async fn restart(parts: &mut Parts, order: RestartOrder) {
-    let (part, done) = match order.part {
+    let done = match order.part {
         Part::Autoscaler => {
             parts.restart_autoscalers().await;
-            ("autoscaler", Ok(()))
+            Ok(())
         }
-        Part::Activator => ("activator", parts.restart_activators().await),
+        Part::Activator => parts.restart_activators().await,
     };
     if let Err(error) = &done {
-        error!(%error, part, "rebuilding failed");
+        error!(%error, part = order.part.name(), "rebuilding failed");
     }
     // The caller may have gone away; the part is rebuilt all the same.
     let _ = order.done.send(done.map_err(|error| format!("{error:#}")));

@@ -213,15 +213,11 @@ async fn restart(
     Path(part): Path<String>,
     State(orders): State<mpsc::Sender<RestartOrder>>,
 ) -> (StatusCode, String) {
-    let part = match part.as_str() {
-        "autoscaler" => Part::Autoscaler,
-        "activator" => Part::Activator,
-        unknown => {
-            return (
-                StatusCode::NOT_FOUND,
-                format!("{unknown:?} cannot be restarted; autoscaler and activator can\n"),
-            );
-        }
+    let Some(part) = Part::named(&part) else {
+        return (
+            StatusCode::NOT_FOUND,
+            format!("{part:?} cannot be restarted; autoscaler and activator can\n"),
+        );
     };
     let (done, outcome) = oneshot::channel();
     if orders.try_send(RestartOrder { part, done }).is_err() {
