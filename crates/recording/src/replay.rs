@@ -146,8 +146,8 @@ impl RecordReplay {
         Self { until: Some(until), ..self }
     }
 
-    /// Replays the record. An error means that changed settings are refused, or that a recorded state is not
-    /// what this executable writes.
+    /// Replays the record. An error means that changed settings are refused, or that a keyframe that every
+    /// program reads is damaged. A state that cannot be read is one of the gaps of the report.
     pub fn run(&mut self) -> Result<&ReplayReport, FrameFault> {
         while let Some(part) = self.reader.next()? {
             match part {
@@ -263,7 +263,7 @@ impl RecordReplay {
         self.note_replayed_counts(time);
     }
 
-    /// Goes on with the state that the control loop had here, if another program cannot have written it.
+    /// Goes on with the state that the control loop had here, if this very executable wrote it.
     /// Nothing is gained where the replay is exact, or asks what other settings would have decided.
     fn go_on_exactly(&mut self, bytes: &[u8]) {
         let is_exact = self.run.as_ref().is_some_and(|run| run.translation.is_none());
@@ -272,7 +272,7 @@ impl RecordReplay {
         }
         let state = match state_in(bytes) {
             Ok(state) => state,
-            // The keyframe that every program reads stands before it.
+            // The replay goes on without it, from the keyframe before it, which every program reads.
             Err(fault) => return self.note_unread_state(&fault),
         };
         let orchestrator = Orchestrator::restored(state);
