@@ -71,15 +71,14 @@ impl Forwarder {
     /// What changes, as a stream of events: first everything, so an error is an answer of its own. `last` is
     /// the last event that the reader has.
     async fn stream(self, last: Option<AnswerId>) -> Response {
-        let shown = match self.cluster.get::<RevisionList>(REVISIONS).await {
-            Ok(shown) => shown,
+        let list = match self.cluster.get::<RevisionList>(REVISIONS).await {
+            Ok(list) => list,
             Err(error) => return refusal(StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}")),
         };
-        let found = AnswerId::of(&shown);
-        let goes_on = last.as_ref().is_some_and(|last| may_go_on(last, found.as_ref()));
-        let first = FirstAnswer { list: shown, goes_on };
-        let told = Told::default();
-        let stream = ForwardedStream { forwarder: self, told, first: Some(first), answered: found.or(last) };
+        let answered = AnswerId::of(&list);
+        let goes_on = last.as_ref().is_some_and(|last| may_go_on(last, answered.as_ref()));
+        let (told, first) = (Told::default(), Some(FirstAnswer { list, goes_on }));
+        let stream = ForwardedStream { forwarder: self, told, first, answered: answered.or(last) };
         let body = Body::from_stream(unfold(stream, ForwardedStream::next));
         ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
     }
@@ -111,7 +110,7 @@ async fn answer(State(forwarder): State<Forwarder>, request: Request) -> Respons
     refusal(StatusCode::NOT_FOUND, format!("the dashboard of a cluster has no {}", request.uri().path()))
 }
 
-/// The last event that a reader has, who comes back.
+/// The answer that was told last to a reader that comes back, as the reader's request names it.
 fn last_told(headers: &HeaderMap) -> Option<AnswerId> {
     AnswerId::read(headers.get("last-event-id")?.to_str().ok()?)
 }
@@ -179,11 +178,11 @@ impl Told {
     /// Everything, for a reader that was told nothing on this stream. One that goes on is told which
     /// revisions there are, unless a silent autoscaler may decide about more.
     fn first(&mut self, list: RevisionList, goes_on: bool) -> ChangeEvent {
-        let (snapshot, is_whole) = (list.snapshot, list.unanswered.is_empty());
+        let (snapshot, have_all_answered) = (list.snapshot, list.unanswered.is_empty());
         let nothing = ChangeEvent { version: API_VERSION, snapshot, ..ChangeEvent::default() };
         let event = self.take(list).unwrap_or(nothing);
         let names = event.revisions.iter().map(|one| one.name.clone()).collect();
-        ChangeEvent { whole: !goes_on, names: (goes_on && is_whole).then_some(names), ..event }
+        ChangeEvent { whole: !goes_on, names: (goes_on && have_all_answered).then_some(names), ..event }
     }
 
     /// What is new in the latest answer; `None` if nothing is. While an autoscaler does not answer, the
