@@ -84,14 +84,39 @@ fn directory() -> TempDir {
 #[tokio::test]
 async fn a_record_of_the_config_map_begins_with_the_run() {
     let directory = directory();
-    let mut run = RecordedRun::as_configured(Some(directory.path()));
+    let run = RecordedRun::as_configured(Some(directory.path()));
     let folder = run.record.folder.path().expect("it has begun").to_owned();
     assert_eq!(folder, directory.path().join("autoscaler-1"));
-    run.record.end(&run.orchestrator, run.now);
     run.record.finish().await;
     let report = replayed(&folder);
     assert_eq!((report.calls, report.differing, report.gaps.len()), (4, 0, 0), "{report:?}");
     assert_eq!((report.keyframes, report.exact_from), (0, report.begins), "{report:?}");
+}
+
+/// The bytes of the files of a record.
+fn bytes_of(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).expect("it was written");
+    files.map(|file| file.and_then(|file| file.metadata()).expect("a file is there").len()).sum()
+}
+
+/// A replay from the beginning on is exact without the state, so it says nothing of one.
+#[tokio::test]
+async fn the_end_of_a_run_adds_its_state_to_the_record_and_changes_no_call() {
+    let mut bytes = Vec::new();
+    for is_ended in [false, true] {
+        let directory = directory();
+        let mut run = RecordedRun::as_configured(Some(directory.path()));
+        let folder = run.record.folder.path().expect("it has begun").to_owned();
+        if is_ended {
+            run.record.end(&run.orchestrator, run.now);
+        }
+        run.record.finish().await;
+        let report = replayed(&folder);
+        assert_eq!((report.calls, report.differing, report.gaps.len()), (4, 0, 0), "{report:?}");
+        bytes.push(bytes_of(&folder));
+    }
+    // An empty control loop is some hundred bytes; other numbers of the header are a few.
+    assert!(bytes[1] > bytes[0] + 20, "{bytes:?}");
 }
 
 #[tokio::test]
