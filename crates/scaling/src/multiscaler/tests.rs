@@ -459,6 +459,30 @@ fn the_activator_leaves_the_path_after_thirty_seconds_of_room() {
     assert_eq!(world.route_orders().last().map(|&(_, routing)| routing), Some(Routing::ThroughActivator));
 }
 
+/// Later ones wait for lasting room, as those of every revision.
+#[test]
+fn the_first_direct_route_of_a_target_burst_capacity_of_zero_waits_for_nothing() {
+    let mut world = at_zero(with_burst_capacity(0.0));
+    world.present(1, 1);
+    world.ready(1);
+    world.run_until(10.0);
+    let [(first, Routing::Direct)] = world.route_orders()[..] else { panic!("{:?}", world.route_orders()) };
+    assert!((2.5..=4.5).contains(&first), "{first}");
+    (world.in_activator, world.waiting) = (0, 0);
+    world.run_until(90.0);
+    world.acknowledged(true);
+    world.run_until(200.0);
+    assert_eq!(world.scale_orders().last().map(|&(_, count)| count), Some(0));
+    world.pods(0);
+    world.run_until(210.0);
+    world.forget();
+    world.present(1, 1);
+    world.ready(1);
+    world.run_until(250.0);
+    let [(second, Routing::Direct)] = world.route_orders()[..] else { panic!("{:?}", world.route_orders()) };
+    assert!((240.0..=242.0).contains(&second), "{second}");
+}
+
 #[test]
 fn unlimited_burst_capacity_keeps_the_activator_in_the_path() {
     let mut world = serving(with_burst_capacity(-1.0));

@@ -36,8 +36,8 @@ impl ScaledRevision {
     }
 
     /// How long there must be room before activators leave the path. Zero where requests are not measured:
-    /// pods serve while one is ready. Zero also before a revision without a target burst capacity is served
-    /// directly for the first time: activators are never to stay in its path (D10 of Knative's place).
+    /// pods serve while one is ready. Zero also before a revision with a target burst capacity of zero is
+    /// served directly for the first time: activators are in its path at zero pods alone, as in Knative.
     pub(super) fn routing_dwell(&self) -> Duration {
         let is_first = self.spec.target_burst_capacity.value() == 0.0 && !self.route.was_direct();
         if self.algorithm.counts_requests() && self.shadow.is_none() && !is_first {
