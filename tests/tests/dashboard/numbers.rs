@@ -71,7 +71,7 @@ async fn the_numbers_of_a_row_are_those_of_the_command_with_the_same_snapshot() 
     load.end().await.assert_none_lost();
 }
 
-/// The texts of these cells of the first row of a page.
+/// The texts of the first row of a page, cell by cell.
 async fn first_row(tab: &mut Tab, page: &str) -> Value {
     let address = serve(Fleet::Usual).await;
     tab.load(&format!("http://{address}/{page}")).await;

@@ -189,12 +189,19 @@ fn pod_monitors_leave_metrics_the_labels_of_their_workload() {
     assert!(has("ebb-queue-proxies", "revision", "deployment/$1"), "{targets:?}");
 }
 
+fn board() -> Value {
+    serde_json::from_str(&text("components/grafana-board/ebb.json")).expect("a board is JSON")
+}
+
+/// The questions of all panels of a board, each with the legend of its lines.
+fn targets(board: &Value) -> impl Iterator<Item = &Value> {
+    list(board, "panels").iter().flat_map(|panel| list(panel, "targets"))
+}
+
 #[test]
 fn the_board_tells_workloads_of_one_name_in_two_namespaces_apart() {
-    let board: Value =
-        serde_json::from_str(&text("components/grafana-board/ebb.json")).expect("a board is JSON");
     let mut seen = 0;
-    for target in list(&board, "panels").iter().flat_map(|panel| list(panel, "targets")) {
+    for target in targets(&board()) {
         let question = target["expr"].as_str().expect("a target asks something");
         let legend = target["legendFormat"].as_str().expect("a line has a legend");
         let (opened, closed) = (legend.matches("{{").count(), legend.matches("}}").count());
@@ -216,10 +223,8 @@ fn the_board_tells_workloads_of_one_name_in_two_namespaces_apart() {
 #[test]
 fn panels_of_the_board_say_zero_while_all_is_well() {
     let rare = ["refus", "dropped", "retries", "full_pods", "links_lost", "pod_releases"];
-    let board: Value =
-        serde_json::from_str(&text("components/grafana-board/ebb.json")).expect("a board is JSON");
-    let targets = list(&board, "panels").iter().flat_map(|panel| list(panel, "targets"));
-    let questions = targets.filter_map(|target| target["expr"].as_str());
+    let board = board();
+    let questions = targets(&board).filter_map(|target| target["expr"].as_str());
     let rare: Vec<&str> = questions.filter(|asked| rare.iter().any(|word| asked.contains(word))).collect();
     assert!(rare.len() > 8, "{rare:#?}");
     for question in rare {
