@@ -38,8 +38,8 @@ pub(crate) struct ProcessLimits {
 }
 
 impl ProcessLimits {
-    /// The limits of this process; of processes no more than there can be. Podman lowers its own limit to that
-    /// number, and what it starts cannot raise a limit again without a right to.
+    /// The limits of this process; of processes no more than there can be. Podman lowers its own limit to
+    /// that number, and what it starts cannot raise a limit again without a right to.
     pub(crate) fn own() -> Self {
         let ids = std::fs::read_to_string(PROCESS_IDS).ok().and_then(|text| text.trim().parse().ok());
         let possible = ids.unwrap_or(u64::MAX);
