@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from . import flaky, gate, libtest, machine, room, second_runs, stamps
+from . import everything, flaky, gate, libtest, machine, room, second_runs, stamps
 from .process import ENOUGH, run
 from .second_runs import Suspect, Turn, Verdict
 from .sources import Sources
@@ -73,6 +73,10 @@ class SuitesAndBenchmarks(unittest.TestCase):
         of_one_machine = [name for name in benchmarks if not name.startswith("cluster-") and name != "report"]
         self.assertGreater(len(suites) + len(of_one_machine), 25)
         self.assertEqual([name for name in suites + of_one_machine if f'"{name}"' not in stages], [])
+
+    def test_each_part_of_a_suite_that_runs_on_two_nodes_is_there(self):
+        modules = (gate.ROOT / "tests/tests/cluster/shared/main.rs").read_text().splitlines()
+        self.assertEqual([part for part in everything.ON_TWO_NODES if f"mod {part.removesuffix('::')};" not in modules], [])
 
     def test_suites_compile_the_same_features(self):
         targets = [target for kind in ("bin", "test", "bench") for target in self.manifest[kind]]
