@@ -5,7 +5,7 @@
 //! the revision until the last of them has ended. Without a Deployment pods are known by their labels.
 
 use orchestration::RevisionFacts;
-use vocabulary::RevisionName;
+use vocabulary::{RequestTimeouts, RevisionName};
 
 use super::pods::Pod;
 use super::{Index, Topic, revision_keys};
@@ -22,7 +22,8 @@ impl Index {
         }
         let workload = self.workloads.get(revision).filter(|_| !self.has_knatives_activators());
         let hop_keys = workload.map(|workload| self.workloads.hop_keys_of(workload)).unwrap_or_default();
-        let timeouts = self.revisions.environment(&key).timeouts;
+        let timeouts =
+            RequestTimeouts { late: self.late_timeout, ..self.revisions.environment(&key).timeouts };
         Some(closing_facts(revision.clone(), timeouts, hop_keys))
     }
 

@@ -1,7 +1,7 @@
 //! Revisions whose `PodAutoscaler` or Deployment is gone before their pods (contract §1.2), and the word that
 //! no client is told of a pod any more.
 
-use super::mixed::facts_of;
+use super::mixed::{append_late, facts_of};
 use super::*;
 
 /// A pod with a queue-proxy of ebb's that takes a link; `grace` is the time of one that was deleted.
@@ -102,6 +102,18 @@ fn a_deployment_that_is_made_again_finds_its_revision_in_service() {
     place.settle();
     let facts = facts_of(&place, "hello-00001").expect("its objects are there");
     assert!(!facts.entrances.is_empty() && facts.may_write && !is_removed(&place), "{facts:?}");
+}
+
+/// A response may be late while its pod leaves.
+#[test]
+fn a_revision_that_is_gone_before_its_pods_keeps_the_end_of_late_responses() {
+    let mut place = serving();
+    show_linked_pod(&mut place, None);
+    append_late(&mut place);
+    place.facts.clear();
+    show_without_autoscaler(&mut place);
+    let facts = facts_of(&place, "hello-00001").expect("its pods are there");
+    assert_eq!(facts.timeouts.late, vocabulary::LateTimeout::Append);
 }
 
 /// Contract §1.2, §4.5: in mode Serve clients go by slices that the controller and Kubernetes write. That no
