@@ -52,8 +52,9 @@ impl Index {
         let is_left = !self.workloads.contains(revision) && self.is_left_behind(revision);
         let key = if is_left { revision_keys::key_of(revision) } else { None };
         key.into_iter().flat_map(move |key| {
-            let beside = self.pods.pods_in(revision.namespace());
-            beside.filter(move |pod| pods::revision_of(&pod.record).as_ref() == Some(&key))
+            let labelled = self.pods.selected(&key.namespace, &pods::selector_of(&key)).into_iter();
+            let labelled = labelled.filter_map(move |name| self.pods.get(name));
+            labelled.filter(move |pod| pods::revision_of(&pod.record).as_ref() == Some(&key))
         })
     }
 
