@@ -94,8 +94,8 @@ impl Settlement<'_> {
         let mut next = assignments::assignment(record, self.state.wanted(id, record), &self.state.config);
         // The former version for the comparison: only what is said decides whether it is news.
         next.version = record.assignment.as_ref().map(|former| former.version).unwrap_or_default();
-        let urgency = self.revise(id, record, &members, &next);
         let sharers = self.sharers(record, &members);
+        let urgency = self.revise(id, record, (&members, &sharers), &next);
         let Some(record) = self.state.registry.noted_mut(id) else { return };
         record.members.clone_from(&members);
         record.sharers = sharers;
@@ -140,19 +140,19 @@ impl Settlement<'_> {
         }
     }
 
-    /// How soon activators must hear of a revision again; `None` if nothing about it is new.
+    /// How soon activators must hear of a revision again, given those that are to serve it and those that are
+    /// to share its slots; `None` if nothing about it is new.
     fn revise(
         &self,
         id: RevisionId,
         record: &RevisionRecord,
-        members: &[ReplicaId],
+        (members, sharers): (&[ReplicaId], &[ReplicaId]),
         next: &Assignment,
     ) -> Option<Urgency> {
         let previous = record.assignment.as_deref();
         let content = assignments::urgency(previous, next);
-        let sharers = self.sharers(record, members);
         let was_divided = previous.is_some_and(|previous| assignments::is_divided(previous, &record.sharers));
-        let is_divided = assignments::is_divided(next, &sharers);
+        let is_divided = assignments::is_divided(next, sharers);
         let division = (record.sharers != sharers && (was_divided || is_divided)).then_some(Urgency::Soon);
         // A version that an activator has acted upon says what it is to the revision too.
         let standing = self.state.activators.iter().any(|(activator, known)| {

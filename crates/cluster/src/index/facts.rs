@@ -82,6 +82,9 @@ impl Index {
             // A new port may not be used before it is on the Lease. Until then the autoscaler keeps what it
             // was told of the revision: were it told that it is gone, activators would refuse its requests.
             None if self.awaits_ports(&revision) => None,
+            // The Deployment of a revision of Knative's is gone. Its `PodAutoscaler` follows if the revision
+            // ends; else the Deployment comes again.
+            None if self.is_kept_for_pods(&revision) => None,
             None if !self.notices.forget_sent(&revision) => None,
             // The `PodAutoscaler` of a revision of Knative's is gone, and no pod of it has a link.
             None if revision_keys::key_of(&revision).is_some() && !self.revisions.has(&revision) => {

@@ -219,8 +219,10 @@ impl Index {
     /// Whether nothing is written of a revision of Knative's that is known: another controller scales it, or
     /// its `PodAutoscaler` is gone before its pods.
     pub(crate) fn is_served_only(&self, revision: &RevisionName) -> bool {
-        self.class_of(revision).is_some_and(|class| class != AutoscalerClass::Ours)
-            || self.is_left_behind(revision)
+        match self.class_of(revision) {
+            Some(class) => class != AutoscalerClass::Ours,
+            None => self.is_left_behind(revision),
+        }
     }
 
     /// Whether a `PodAutoscaler` of ours is there.

@@ -156,8 +156,8 @@ impl Pods {
         self.pods_in(namespace).map(|pod| &pod.record).chain(self.plain_pods_in(namespace))
     }
 
-    /// Pods with a queue-proxy: they are named by their namespace first.
-    pub(super) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Pod> {
+    /// Pods are named by their namespace first.
+    fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Pod> {
         let namespace = namespace.to_owned();
         let pods = self.injected.range(first_in(&namespace)..).map(|(_, pod)| pod);
         pods.take_while(move |pod| pod.record.namespace == namespace)

@@ -277,14 +277,14 @@ impl Revisions {
     }
 
     /// The addresses that clients of a revision get.
-    pub(super) fn named(&self, key: &ObjectKey) -> BTreeSet<IpAddr> {
+    pub(super) fn named(&self, key: &ObjectKey) -> impl Iterator<Item = IpAddr> {
         let slices = self.slices_of.get(key).into_iter().flatten().filter_map(|slice| self.slices.get(slice));
-        slices.flat_map(|slice| slice.addresses.iter().copied()).collect()
+        slices.flat_map(|slice| slice.addresses.iter().copied())
     }
 
     /// Looks anew whether a revision's slices name these activators alone.
     pub(super) fn review_path(&mut self, key: &ObjectKey, activators: &BTreeSet<IpAddr>, now: Timestamp) {
-        let named = self.named(key);
+        let named: BTreeSet<IpAddr> = self.named(key).collect();
         if !named.is_empty() && named.is_subset(activators) {
             self.activators_alone_since.entry(key.clone()).or_insert(now);
         } else {
@@ -295,7 +295,7 @@ impl Revisions {
     /// Whether every address that clients of a revision get is an activator's, and the controller says so
     /// too. Which activators of ebb's have acknowledged that they serve it, the control loop knows.
     pub(super) fn is_path_confirmed(&self, key: &ObjectKey) -> bool {
-        let named = self.named(key);
+        let named: BTreeSet<IpAddr> = self.named(key).collect();
         let populated = self.service(key).and_then(proxied_since);
         let evidence = PathEvidence {
             unlinked: named.clone(),
@@ -311,7 +311,7 @@ impl Revisions {
     /// Whether the route that was ordered last is in force: the `ServerlessService` says it, the controller
     /// has carried it out, and clients get no address `beside` it; activators' alone, where those are wanted.
     pub(super) fn is_route_in_force(&self, key: &ObjectKey, beside: &BTreeSet<IpAddr>) -> bool {
-        if self.book.carried_out(key).is_none() || !self.named(key).is_disjoint(beside) {
+        if self.book.carried_out(key).is_none() || self.named(key).any(|address| beside.contains(&address)) {
             return false;
         }
         let routing = self.notes.get(key).and_then(|notes| notes.routing);

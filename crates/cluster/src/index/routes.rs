@@ -140,8 +140,7 @@ impl Index {
     pub(crate) fn is_pod_named(&self, revision: &RevisionName, pod: &PodName) -> bool {
         let Some(pod) = self.pods.get(pod) else { return false };
         if let Some(key) = revision_keys::key_of(revision) {
-            let named = self.revisions.named(&key);
-            return pod.record.addresses.iter().any(|address| named.contains(address));
+            return self.revisions.named(&key).any(|address| pod.record.addresses.contains(&address));
         }
         let slices = self.services.all_slices_of(revision);
         let mut references =

@@ -8,6 +8,7 @@ use vocabulary::{LinkAddress, LinkChannel, PodCount};
 
 use crate::resources::ObjectKey;
 use crate::resources::pod::{PodLife, PodObject};
+use crate::resources::selector::Selector;
 
 /// Every pod of a revision of Knative's has it, and no other pod.
 pub const REVISION_UID_LABEL: &str = "serving.knative.dev/revisionUID";
@@ -18,6 +19,11 @@ const STAT_PORT: u16 = 9090;
 /// The revision that a pod is of, if it is of one.
 pub fn revision_of(pod: &PodObject) -> Option<ObjectKey> {
     revision_of_labels(&pod.namespace, &pod.labels)
+}
+
+/// Selects the pods of a revision, and perhaps others: [`revision_of`] says whose each of them is.
+pub(crate) fn selector_of(revision: &ObjectKey) -> Selector {
+    Selector::of_labels(BTreeMap::from([(REVISION_LABEL.to_owned(), revision.name.clone())]))
 }
 
 /// The revision of an object with these labels, if it is of one: pods and Deployments have the same.
@@ -48,10 +54,14 @@ mod tests {
 
     #[test]
     fn a_pod_is_of_the_revision_that_its_labels_name() {
-        let labelled = |labels| revision_of(&pod("a", json!({"labels": labels}), &json!({})));
-        let both = json!({REVISION_UID_LABEL: "u1", REVISION_LABEL: "hello-00001"});
         let key = ObjectKey { namespace: "default".to_owned(), name: "hello-00001".to_owned() };
-        assert_eq!(labelled(both), Some(key));
+        let labelled = |labels| {
+            let pod = pod("a", json!({"labels": labels}), &json!({}));
+            assert!(selector_of(&key).selects(&pod.labels), "{:?}", pod.labels);
+            revision_of(&pod)
+        };
+        let both = json!({REVISION_UID_LABEL: "u1", REVISION_LABEL: "hello-00001"});
+        assert_eq!(labelled(both).as_ref(), Some(&key));
         assert_eq!(labelled(json!({REVISION_LABEL: "hello-00001"})), None, "a person may write that one");
     }
 

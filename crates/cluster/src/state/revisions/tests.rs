@@ -1,6 +1,7 @@
 //! A revision of Knative's before a whole autoscaler's state of the cluster (contract §1.2, §2, §3, §4), with
 //! a controller that does by a test's word what Knative's does.
 
+mod closing;
 #[path = "../../../tests/shared/knative_objects.rs"]
 mod knative_objects;
 mod laws;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn facts_of(place: &Place, name: &str) -> Option<std::sync::Arc<orchestration::RevisionFacts>> {
+pub(super) fn facts_of(place: &Place, name: &str) -> Option<std::sync::Arc<orchestration::RevisionFacts>> {
     place.facts.iter().rev().find_map(|fact| {
         let PlatformFact::RevisionChanged(facts) = fact else { return None };
         (facts.name.name() == name).then(|| std::sync::Arc::clone(facts))
@@ -92,20 +92,6 @@ fn an_activator_that_ends_is_no_part_of_a_route_that_names_none() {
     assert_eq!(place.outcome(route), None);
     place.controller(&["10.1.0.1"], "True");
     assert_eq!(place.outcome(route), Some(&OrderOutcome::Done));
-}
-
-/// In mode Serve clients go by slices that the controller and Kubernetes write: the word that no client is
-/// told of a pod has to wait for them.
-#[test]
-fn a_pod_is_released_once_no_slice_of_the_public_service_names_it() {
-    let mut place = serving();
-    place.controller(&["10.0.0.1", "10.0.0.2"], "False");
-    let pod = vocabulary::PodName::new("default/hello-00001-deployment-a");
-    let proof = orchestration::ReleaseProof::Acknowledged;
-    let release = place.order(Order::ReleasePod { pod, proof });
-    assert_eq!(place.outcome(release), None, "the slices name it still");
-    place.controller(&["10.0.0.2"], "False");
-    assert_eq!(place.outcome(release), Some(&OrderOutcome::Done));
 }
 
 /// Its pod keeps the labels of Knative's activators, so the program is known by its environment.
@@ -233,69 +219,12 @@ fn an_event_of_a_revision_stands_on_its_autoscaler_and_on_its_deployment() {
     );
 }
 
-/// A pod with a queue-proxy of ebb's that takes a link; `grace` is the time of one that was deleted.
-fn linked_pod(grace: Option<u64>) -> Value {
-    let ca = json!({"name": "ROOT_CA", "value": "-----BEGIN CERTIFICATE-----"});
-    let mut pod = pod_object("b", "default", &labels(), "10.0.0.2", "True");
-    pod["spec"]["containers"][0]["env"] = json!([ca]);
-    if let Some(grace) = grace {
-        pod["metadata"]["deletionTimestamp"] = json!("2026-11-22T10:02:00Z");
-        pod["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
-    }
-    pod
-}
-
-fn show_linked_pod(place: &mut Place, grace: Option<u64>) {
-    let pod = ShownPod::read(&read(&linked_pod(grace)));
-    place.show(News::Pod(Change::Put(key("b"), pod)));
+/// People choose Knative's end of late responses.
+pub(super) fn append_late(place: &mut Place) {
+    let data = std::collections::BTreeMap::from([("late-timeout".to_owned(), "append".to_owned())]);
+    let key = ObjectKey { namespace: "knative-serving".to_owned(), name: "config-autoscaler".to_owned() };
+    place.show(News::Config(Change::Put(key, data)));
     place.settle();
-}
-
-fn is_removed(place: &Place) -> bool {
-    place.facts.iter().any(|fact| matches!(fact, PlatformFact::RevisionRemoved(_)))
-}
-
-/// Contract §1.2: the `PodAutoscaler` may be gone minutes before the last pod, which has to hear that it
-/// leaves, and that no client is told of it any more.
-#[test]
-fn must_keep_the_link_to_a_pod_of_a_vanished_revision_until_the_pod_has_ended() {
-    let mut place = serving();
-    show_linked_pod(&mut place, None);
-    place.facts.clear();
-    place.show(News::Knative(KnativeNews::PodAutoscaler(Change::Gone(key("hello-00001")))));
-    place.settle();
-    let facts = facts_of(&place, "hello-00001").expect("its pods are there");
-    assert_eq!((facts.entrances.len(), facts.may_write), (0, false), "its requests are refused");
-    let route = place.route(Routing::Direct);
-    assert_eq!(place.outcome(route), Some(&OrderOutcome::Done), "no order waits for what nobody writes");
-    place.show(News::Knative(KnativeNews::Deployment(Change::Gone(key("hello-00001-deployment")))));
-    show_linked_pod(&mut place, Some(300));
-    let pods = place.facts.iter().rev().find_map(|fact| {
-        let PlatformFact::PodsChanged { pods, .. } = fact else { return None };
-        Some(pods.clone())
-    });
-    let pods = pods.expect("the pods are told");
-    let leaving = pods.iter().find(|pod| pod.name.as_str() == "default/b").expect("it has not ended");
-    assert!(leaving.leaving && leaving.ends_in.is_some(), "it hears of its end: {leaving:?}");
-    assert_eq!(leaving.link.map(|link| link.channel), Some(vocabulary::LinkChannel::TlsOfPod));
-    assert_eq!((place.written(), is_removed(&place)), (Vec::<String>::new(), false));
-    place.show(News::Pod(Change::Gone(key("b"))));
-    place.settle();
-    assert!(is_removed(&place), "pods without a link hear nothing, and none is awaited");
-}
-
-/// Contract §1.2, §4.5: that no client is told of a pod any more is not said while a public slice names it.
-#[test]
-fn must_not_release_a_pod_whose_address_clients_still_get() {
-    let mut place = serving();
-    place.route(Routing::Direct);
-    place.controller(&["10.0.0.1"], "False");
-    let pod = vocabulary::PodName::new("default/hello-00001-deployment-a");
-    let proof = orchestration::ReleaseProof::Acknowledged;
-    let release = place.order(Order::ReleasePod { pod, proof });
-    assert_eq!(place.outcome(release), None);
-    place.controller(&["10.1.0.1"], "True");
-    assert_eq!(place.outcome(release), Some(&OrderOutcome::Done));
 }
 
 /// Knative's end of late responses is a choice that people have in this place alone.
@@ -303,10 +232,7 @@ fn must_not_release_a_pod_whose_address_clients_still_get() {
 fn late_timeout_of_config_autoscaler_reaches_every_revision() {
     let mut place = serving();
     place.facts.clear();
-    let data = std::collections::BTreeMap::from([("late-timeout".to_owned(), "append".to_owned())]);
-    let key = ObjectKey { namespace: "knative-serving".to_owned(), name: "config-autoscaler".to_owned() };
-    place.show(News::Config(Change::Put(key, data)));
-    place.settle();
+    append_late(&mut place);
     let facts = facts_of(&place, "hello-00001").expect("its late responses end otherwise");
     assert_eq!(facts.timeouts.late, vocabulary::LateTimeout::Append);
     assert!(facts.timeouts.request.is_some(), "the limits stay");
