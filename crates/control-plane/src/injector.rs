@@ -86,12 +86,13 @@ async fn serve(config: InjectorConfig) -> anyhow::Result<()> {
         proof: certificates.proof,
         patience: REVIEW_TIME_MAX,
     });
+    // Before the pages: where one of them says that this replica is ready, a review finds it.
+    let listener = tokio::net::TcpListener::from_std(listen(config.address)?)?;
     let places = PagePlaces::new(PageLimits::STANDARD, clock);
     let beside = metrics_router(registry).merge(probe_router(&state));
     let beside = refuse_foreign(beside, config.trusted, |status, why| (status, why).into_response());
     let beside = PageServer::new(beside).serve(listen(config.metrics)?, &places)?;
     tokio::spawn(vital("a page of the injector", beside));
-    let listener = tokio::net::TcpListener::from_std(listen(config.address)?)?;
     let stopped = async move {
         stop_requests.next().await;
         // The API server may learn a moment later that this replica is gone; until then reviews are answered.
