@@ -144,6 +144,8 @@ struct Core {
     send_window: i64,
     /// Streams that wait for the connection's window or for room in the output, in their order.
     blocked: VecDeque<Rc<Stream>>,
+    /// How many at its front were called before, and came back because another stream had taken their room.
+    came_back: usize,
     /// The stream whose turn it is.
     last_sender: u32,
     /// How many of them were told that they may go on, and have not come yet.
@@ -226,6 +228,7 @@ impl Session {
             peer: Settings::default(),
             send_window: i64::from(WINDOW_DEFAULT),
             blocked: VecDeque::new(),
+            came_back: 0,
             last_sender: 0,
             called: 0,
             receive_window: i64::from(CONNECTION_WINDOW),
