@@ -1,9 +1,9 @@
 //! What both ends of a connection know of it: its streams, its windows, what is to be written.
 //!
-//! One task moves the bytes of a connection; each stream belongs to the task that answers or asks. They meet
-//! here, and only here: everything is on one thread, so there is no lock and no channel. A task that has
-//! something to send writes the frame at once and wakes the connection's task, which finds what all streams
-//! have written in that turn and hands it to the kernel together.
+//! One task moves the bytes of a connection; each stream belongs to the task that answers or asks, which may
+//! be the same one. They meet here, and only here: everything is on one thread, so there is no lock and no
+//! channel. A task that has something to send writes the frame at once and wakes the connection's task, which
+//! finds what all streams have written in that turn and hands it to the kernel together.
 
 mod block;
 mod ending;
