@@ -1,9 +1,10 @@
 //! Revisions at which the thread of the links is to look, at a time: there is news for their owner, or time
 //! has freed something.
 //!
-//! There is at most one entry of each revision, so the list needs no other bound. The revision knows its
-//! entry: so no entry is looked up by a name, which takes far longer to compare than a time, and which a
-//! revision that seldom has a request would cost that request.
+//! There is at most one entry of each revision, and one more until it is due of a revision that was removed
+//! and assigned again, so the list needs no other bound. The revision knows its entry: so no entry is looked
+//! up by a name, which takes far longer to compare than a time, and which a revision that seldom has a
+//! request would cost that request.
 
 use std::collections::BTreeMap;
 
@@ -116,5 +117,23 @@ mod tests {
         let again = agenda.add(at(8), &name("one"), Some(one));
         assert_eq!((again.at(), agenda.holds(one), agenda.holds(again)), (at(8), false, true));
         assert_eq!(agenda.take_due(at(9)), Ok(name("one")), "a revision may be due again");
+    }
+
+    /// What follows such a revision knows nothing of the entry from before, and keeps its own.
+    #[test]
+    fn an_entry_from_before_a_removal_takes_no_later_one_along() {
+        let agenda = Agenda::default();
+        let name = RevisionName::new("default", "service", "one").expect("a name");
+        let at = Timestamp::from_secs;
+        let former = agenda.add(at(2), &name, None);
+        let present = agenda.add(at(5), &name, None);
+        assert_eq!(agenda.take_due(at(3)), Ok(name.clone()));
+        assert_eq!([former, present].map(|entry| agenda.holds(entry)), [false, true]);
+        // What is left of the removed one may have news yet.
+        let late = agenda.add(at(4), &name, Some(former));
+        assert_eq!([late, present].map(|entry| agenda.holds(entry)), [true, true]);
+        assert_eq!(agenda.take_due(at(9)), Ok(name.clone()));
+        assert_eq!(agenda.take_due(at(9)), Ok(name));
+        assert_eq!(agenda.take_due(at(9)), Err(Timestamp::MAX));
     }
 }

@@ -40,6 +40,8 @@ pub struct Connection {
     is_retired: Cell<bool>,
     is_from_hop: Cell<bool>,
     is_lost: Cell<bool>,
+    /// Whether it carries streams, each of which waits by itself.
+    has_streams: Cell<bool>,
     occupation: Cell<Occupation>,
     slot: Cell<Slot>,
     spare_timers: SpareTimers,
@@ -73,6 +75,7 @@ impl Connection {
             is_retired: Cell::default(),
             is_from_hop: Cell::default(),
             is_lost: Cell::default(),
+            has_streams: Cell::default(),
             occupation: Cell::default(),
             slot: Cell::default(),
             spare_timers: SpareTimers::default(),
@@ -102,7 +105,17 @@ impl Connection {
 
     /// Starts the timers that `limits` names for a request of this connection, which arrived at `arrived_at`.
     pub fn start_timers(&self, limits: RequestTimeouts, arrived_at: Timestamp, clock: Clock) -> Timers {
+        if self.has_streams.get() {
+            // Timers hold the waker of the stream that had them last, and with it the memory of the whole
+            // stream. The next stream has another waker, so that here they would be of no use.
+            return Timers::start_at(limits, arrived_at, clock);
+        }
         self.spare_timers.start(limits, arrived_at, clock)
+    }
+
+    /// It speaks HTTP/2.
+    pub(crate) fn mark_as_of_streams(&self) {
+        self.has_streams.set(true);
     }
 
     /// Whether it speaks TLS with us.

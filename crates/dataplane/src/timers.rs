@@ -4,7 +4,7 @@
 //! One timer of the runtime serves all three, set to whichever is due first. Bytes only note the time; the
 //! timer finds that out when it fires and goes back to sleep, so that a byte never costs a timer operation.
 //! Timers of requests that are over are kept with their timer of the runtime for those that come next: one
-//! with each connection, whose next request waits in the same task, and some with each thread.
+//! with each connection over HTTP/1.1, whose next request waits in the same task, and some with each thread.
 
 mod alarm;
 
@@ -132,7 +132,12 @@ impl<Work: Future> Future for LimitedWork<'_, Work> {
 impl Timers {
     /// Starts the clocks that `limits` names.
     pub fn start(limits: RequestTimeouts, clock: Clock) -> Self {
-        Self::begin(RunningTimers::new(limits, clock.now(), clock, None), None)
+        Self::start_at(limits, clock.now(), clock)
+    }
+
+    /// Starts the clocks that `limits` names, as of `started_at`.
+    pub(crate) fn start_at(limits: RequestTimeouts, started_at: Timestamp, clock: Clock) -> Self {
+        Self::begin(RunningTimers::new(limits, started_at, clock, None), None)
     }
 
     /// Takes the box of timers that are over, with the alarm in it, if there are any.
@@ -193,7 +198,7 @@ impl Drop for Timers {
         running.activity = None;
         if let Some(place) = running.place.take() {
             let mut spare = place.0.borrow_mut();
-            // Streams of HTTP/2 share a connection, and the next of them needs no more than one.
+            // The next request needs no more than one.
             if spare.is_none() {
                 *spare = Some(running);
                 return;

@@ -5,6 +5,7 @@ mod costs;
 mod halves;
 mod rules;
 mod server;
+mod turns;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;

@@ -49,6 +49,7 @@ pub(super) async fn serve<S: Service>(
     drain: &Drain,
     (limits, head_time): (SessionLimits, Duration),
 ) -> Result<(), ConnectionEnd> {
+    connection.mark_as_of_streams();
     let clock = Clock::start();
     let usual_heads = HeadLimits { bytes: limits.head_bytes, headers: limits.headers };
     let HeadLimits { bytes, headers } = service.head_limits_max(usual_heads);

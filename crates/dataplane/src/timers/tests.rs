@@ -1,7 +1,11 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
 use super::*;
+use crate::connection::Connection;
 
 fn limits(request: Option<u64>, response_start: Option<u64>, idle: Option<u64>) -> RequestTimeouts {
     let seconds = |limit: Option<u64>| limit.map(Duration::from_secs);
@@ -102,6 +106,27 @@ async fn timers_of_a_connection_fire_for_each_of_its_requests() {
                 assert_eq!((expired, took.as_secs()), (ExceededLimit::Request, after), "after {used}");
             }
         }
+    }
+}
+
+/// Each has a waker of its own, which keeps the memory of its stream.
+#[tokio::test(start_paused = true)]
+async fn timers_of_streams_fire_for_their_own_and_stay_with_no_connection() {
+    let (clock, connection) = (Clock::start(), Connection::new(([127, 0, 0, 1], 80).into()));
+    connection.mark_as_of_streams();
+    while let Some(mut spare) = SPARE.with_borrow_mut(Vec::pop) {
+        spare.0 = None;
+    }
+    // The streams of the second round find the alarms of the first.
+    for _ in 0..2 {
+        let start = |seconds| connection.start_timers(limits(Some(seconds), None, None), clock.now(), clock);
+        let stream = |seconds| {
+            let mut timers = start(seconds);
+            async move { expire(&mut timers).await.1.as_secs() }
+        };
+        let streams: FuturesUnordered<_> = [5, 2, 9].into_iter().map(stream).collect();
+        assert_eq!(streams.collect::<Vec<_>>().await, [2, 5, 9]);
+        assert_eq!(SPARE.with_borrow(Vec::len), 3);
     }
 }
 

@@ -1,9 +1,9 @@
 //! What both ends of a connection know of it: its streams, its windows, what is to be written.
 //!
-//! One task moves the bytes of a connection; each stream belongs to the task that answers or asks. They meet
-//! here, and only here: everything is on one thread, so there is no lock and no channel. A task that has
-//! something to send writes the frame at once and wakes the connection's task, which finds what all streams
-//! have written in that turn and hands it to the kernel together.
+//! One task moves the bytes of a connection; each stream belongs to the task that answers or asks, which may
+//! be the same one. They meet here, and only here: everything is on one thread, so there is no lock and no
+//! channel. A task that has something to send writes the frame at once and wakes the connection's task, which
+//! finds what all streams have written in that turn and hands it to the kernel together.
 
 mod block;
 mod ending;
@@ -144,6 +144,8 @@ struct Core {
     send_window: i64,
     /// Streams that wait for the connection's window or for room in the output, in their order.
     blocked: VecDeque<Rc<Stream>>,
+    /// How many at its front were called before, and came back because another stream had taken their room.
+    came_back: usize,
     /// The stream whose turn it is.
     last_sender: u32,
     /// How many of them were told that they may go on, and have not come yet.
@@ -226,6 +228,7 @@ impl Session {
             peer: Settings::default(),
             send_window: i64::from(WINDOW_DEFAULT),
             blocked: VecDeque::new(),
+            came_back: 0,
             last_sender: 0,
             called: 0,
             receive_window: i64::from(CONNECTION_WINDOW),

@@ -83,8 +83,12 @@ impl Session {
         if state.sending.window > 0 && state.sending.turn == Turn::None {
             state.sending.turn = Turn::Waits;
             if was_called {
-                // The turn of another stream went on for longer than there was room for both.
-                core.blocked.push_front(Rc::clone(stream));
+                // The turn of another stream went on for longer than there was room for both. It goes before
+                // those that were not called, and behind those that came back before it: always at the front,
+                // the first to come back would be passed by the next one each time, and starve.
+                let place = core.came_back.min(core.blocked.len());
+                core.blocked.insert(place, Rc::clone(stream));
+                core.came_back += 1;
             } else {
                 core.blocked.push_back(Rc::clone(stream));
             }
@@ -263,6 +267,7 @@ impl Core {
         while room > 0
             && let Some(stream) = self.blocked.pop_front()
         {
+            self.came_back = self.came_back.saturating_sub(1);
             let mut state = stream.state.borrow_mut();
             // The queue may hold streams that have ended since, or had their turn by another way; they are
             // dropped from it here.

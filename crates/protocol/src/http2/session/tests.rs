@@ -1,3 +1,5 @@
+mod turns;
+
 use std::time::Duration;
 
 use bytes::BytesMut;
