@@ -71,13 +71,13 @@ impl Forwarder {
     /// What changes, as a stream of events: first everything, so an error is an answer of its own. `last` is
     /// the last event that the reader has.
     async fn stream(self, last: Option<AnswerId>) -> Response {
-        let list = match self.cluster.get::<RevisionList>(REVISIONS).await {
-            Ok(list) => list,
+        let shown = match self.cluster.get::<RevisionList>(REVISIONS).await {
+            Ok(shown) => shown,
             Err(error) => return refusal(StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}")),
         };
-        let answered = AnswerId::of(&list);
+        let answered = AnswerId::of(&shown);
         let goes_on = last.as_ref().is_some_and(|last| may_go_on(last, answered.as_ref()));
-        let (told, first) = (Told::default(), Some(FirstAnswer { list, goes_on }));
+        let (told, first) = (Told::default(), Some(FirstAnswer { list: shown, goes_on }));
         let stream = ForwardedStream { forwarder: self, told, first, answered: answered.or(last) };
         let body = Body::from_stream(unfold(stream, ForwardedStream::next));
         ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
