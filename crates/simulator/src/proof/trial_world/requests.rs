@@ -288,7 +288,7 @@ impl TrialWorld<'_> {
 
     fn tell_of_request(&mut self, process: ActivatorProcess, service: ServiceNumber, event: RequestEvent) {
         let revision = self.names[service.0].clone();
-        self.tell_activator(process, ActivatorEvent::Request { revision, event });
+        self.tell_of_service(process, service, ActivatorEvent::Request { revision, event });
     }
 
     pub(super) fn end_request(&mut self, number: RequestNumber, end: RequestEnd) {
