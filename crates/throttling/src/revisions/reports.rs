@@ -100,9 +100,8 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
 
     /// Lets time pass for a revision, and tells the owners what the revision has to say.
     pub(super) fn look_at(&mut self, name: &RevisionName, now: Timestamp) {
-        let Some(known) = self.known.get_mut(name) else { return };
-        let news = known.cell.with(|revision| revision.advance_and_take_news(now));
-        self.obey(name, now);
+        let mut news = RevisionNews::default();
+        self.act(name, now, |revision| news = revision.advance_and_take_news(now));
         self.tell_news(name, news, now);
     }
 
