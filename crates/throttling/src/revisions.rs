@@ -363,9 +363,7 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         for known in self.known.values_mut() {
             known.cell.with(ActivatorRevision::leave);
         }
-        for link in self.links.keys().copied().collect::<Vec<_>>() {
-            self.call(link);
-        }
+        self.call_all();
     }
 
     /// Lets something happen to a known revision, and does what it asks for.

@@ -6,11 +6,11 @@ use vocabulary::{
     ActivatorHello, ActivatorWord, LinkVersion, RevisionLoad, RevisionName, Timestamp, Version,
 };
 
-use super::ActivatorRevisions;
 use super::cell::RevisionCell;
 use super::events::ActivatorCommand;
 use super::outbox::{LinkOutbox, RevisionWords, SaidOnce};
 use super::past_loads::SECONDS_MAX;
+use super::{ActivatorLink, ActivatorRevisions};
 use crate::claims::LinkNumber;
 use crate::revision::{ActivatorRevision, RevisionNews};
 
@@ -144,21 +144,31 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
 
     /// Adds words for every link that receives words of the revision. Returns whether there is such a link.
     pub(super) fn notify(&mut self, revision: &RevisionName, add: impl Fn(&mut RevisionWords)) -> bool {
-        let links = self.links.keys().copied();
-        let receivers: Vec<LinkNumber> = links.filter(|&link| self.claims.receives(link, revision)).collect();
-        for &link in &receivers {
-            if let Some(outbox) = self.outbox(link) {
-                add(outbox.entry(revision));
+        let mut is_received = false;
+        for link in self.claims.receivers(revision) {
+            let Some(ActivatorLink { outbox, .. }) = self.links.get_mut(&link) else { continue };
+            add(outbox.entry(revision));
+            if outbox.call() {
+                self.commands.push_back(ActivatorCommand::Write { link });
             }
-            self.call(link);
+            is_received = true;
         }
-        !receivers.is_empty()
+        is_received
     }
 
     /// There are words for a link.
     pub(super) fn call(&mut self, link: LinkNumber) {
         if self.outbox(link).is_some_and(LinkOutbox::call) {
             self.commands.push_back(ActivatorCommand::Write { link });
+        }
+    }
+
+    /// There are words for every link.
+    pub(super) fn call_all(&mut self) {
+        for (&link, ActivatorLink { outbox, .. }) in &mut self.links {
+            if outbox.call() {
+                self.commands.push_back(ActivatorCommand::Write { link });
+            }
         }
     }
 
@@ -201,8 +211,6 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
             self.past.push((second, loads.clone()));
         }
         self.open_second = ended.next();
-        for link in self.links.keys().copied().collect::<Vec<_>>() {
-            self.call(link);
-        }
+        self.call_all();
     }
 }
