@@ -75,10 +75,10 @@ impl World {
         self.queue.push(self.now + self.delays.request, WorldEvent::RequestReachesPod(Box::new(seated)));
     }
 
-    pub(super) fn request_reaches_pod(&mut self, seated: SeatedRequest) {
+    pub(super) fn request_reaches_pod(&mut self, seated: Box<SeatedRequest>) {
         let admission = seated.pod().and_then(|number| {
             let pod = self.platform.pod_mut(number)?;
-            Some((number, pod.arrive(seated, self.now)))
+            Some((number, pod.arrive(*seated, self.now)))
         });
         // A pod that is gone takes nothing.
         let Some((number, admission)) = admission else { return self.answer(PodAnswer::NotStarted, seated) };
@@ -91,14 +91,14 @@ impl World {
         self.pod_changed(number);
     }
 
-    fn begin_work(&mut self, pod: PodNumber, seated: SeatedRequest) {
+    fn begin_work(&mut self, pod: PodNumber, seated: Box<SeatedRequest>) {
         let Some(cores) = self.cores[seated.request.service.0] else {
             let at = self.now + seated.request.service_time;
-            return self.queue.push(at, WorldEvent::WorkEnds(pod, Box::new(seated)));
+            return self.queue.push(at, WorldEvent::WorkEnds(pod, seated));
         };
         let now = self.now;
         let shared = self.shared_cores.entry(pod).or_insert_with(|| SharedCores::new(cores, now));
-        shared.begin(seated, now);
+        shared.begin(*seated, now);
         self.plan_look_at_work(pod);
     }
 
@@ -114,25 +114,25 @@ impl World {
             return;
         }
         while let Some(done) = self.shared_cores.get_mut(&pod).and_then(|shared| shared.take_done(self.now)) {
-            self.work_ends(pod, done);
+            self.work_ends(pod, Box::new(done));
         }
         self.plan_look_at_work(pod);
     }
 
-    pub(super) fn work_ends(&mut self, number: PodNumber, seated: SeatedRequest) {
+    pub(super) fn work_ends(&mut self, number: PodNumber, seated: Box<SeatedRequest>) {
         // A pod that holds a request is gone only if it was killed.
         let Some(pod) = self.platform.pod_mut(number) else { return self.lose(&seated) };
         let next = pod.finish(seated.origin(), self.now);
         self.answer(PodAnswer::Served, seated);
         if let Some(next) = next {
-            self.begin_work(number, next);
+            self.begin_work(number, Box::new(next));
         }
         self.pod_changed(number);
         self.end_if_drained(number);
     }
 
-    fn answer(&mut self, answer: PodAnswer, seated: SeatedRequest) {
-        self.queue.push(self.now + self.delays.request, WorldEvent::PodAnswers(answer, Box::new(seated)));
+    fn answer(&mut self, answer: PodAnswer, seated: Box<SeatedRequest>) {
+        self.queue.push(self.now + self.delays.request, WorldEvent::PodAnswers(answer, seated));
     }
 
     /// The answer of a pod is at the activator.

@@ -139,7 +139,7 @@ impl TrialWorld<'_> {
         self.at(self.now + self.delays.request, event);
     }
 
-    pub(super) fn request_reaches_pod(&mut self, seated: SeatedRequest) {
+    pub(super) fn request_reaches_pod(&mut self, seated: Box<SeatedRequest>) {
         if self.is_lost(&seated) {
             return;
         }
@@ -147,7 +147,7 @@ impl TrialWorld<'_> {
             let shown = self.pods.get(&number)?.clock.read(self.now);
             // A pod that has not started takes no connection, as one that is gone.
             let pod = self.platform.pod_mut(number).filter(|pod| pod.has_started())?;
-            Some((number, pod.arrive(seated, shown)))
+            Some((number, pod.arrive(*seated, shown)))
         });
         let Some((pod, admission)) = admission else {
             return self.answer(PodReply::NotStarted, seated);
@@ -173,12 +173,12 @@ impl TrialWorld<'_> {
         }
     }
 
-    fn begin_work(&mut self, pod: PodNumber, seated: SeatedRequest) {
+    fn begin_work(&mut self, pod: PodNumber, seated: Box<SeatedRequest>) {
         let at = self.now + seated.request.service_time;
-        self.at(at, TrialEvent::WorkEnds(pod, Box::new(seated)));
+        self.at(at, TrialEvent::WorkEnds(pod, seated));
     }
 
-    pub(super) fn work_ends(&mut self, number: PodNumber, seated: SeatedRequest) {
+    pub(super) fn work_ends(&mut self, number: PodNumber, seated: Box<SeatedRequest>) {
         let Some(shown) = self.pods.get(&number).map(|known| known.clock.read(self.now)) else { return };
         let Some(pod) = self.platform.pod_mut(number) else { return };
         let next = pod.finish(seated.origin(), shown);
@@ -186,20 +186,20 @@ impl TrialWorld<'_> {
             self.answer(PodReply::Served, seated);
         }
         if let Some(next) = next {
-            self.begin_work(number, next);
+            self.begin_work(number, Box::new(next));
         }
         self.pod_changed(number);
         self.end_if_drained(number);
     }
 
-    pub(super) fn answer(&mut self, outcome: PodReply, seated: SeatedRequest) {
+    pub(super) fn answer(&mut self, outcome: PodReply, seated: Box<SeatedRequest>) {
         let number = request_of(&seated);
         if let Some(request) = number.and_then(|number| self.requests.get_mut(&number))
             && let Some(activator) = request.place.activator()
         {
             request.place = RequestPosition::OnTheWay { activator };
         }
-        let event = TrialEvent::AnswerReachesActivator(outcome, Box::new(seated));
+        let event = TrialEvent::AnswerReachesActivator(outcome, seated);
         self.at(self.now + self.delays.request, event);
     }
 
