@@ -193,13 +193,12 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         for (revision, mut cell) in std::mem::take(&mut self.departed) {
             loads.extend(close(&mut cell).map(|closed| (revision, closed)));
         }
-        for revision in std::mem::take(&mut self.active) {
-            let Some(known) = self.known.get_mut(&revision) else { continue };
-            if let Some(closed) = close(&mut known.cell) {
-                self.active.insert(revision.clone());
-                loads.insert(revision, closed);
-            }
-        }
+        self.active.retain(|revision| {
+            let closed = self.known.get_mut(revision).and_then(|known| close(&mut known.cell));
+            let is_active = closed.is_some();
+            loads.extend(closed.map(|closed| (revision.clone(), closed)));
+            is_active
+        });
         let loads = loads.into_iter().map(|(revision, closed)| RevisionLoad {
             revision,
             load: closed.load,
