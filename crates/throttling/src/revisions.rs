@@ -50,6 +50,7 @@ pub use events::{ActivatorCommand, ActivatorEvent, ActivatorIdentity, QueueLimit
 use head_sizes::HeadSizeTally;
 use outbox::LinkOutbox;
 use past_loads::PastLoads;
+pub use questions::RequestWay;
 
 /// A revision that is known, and the work for it that is under way.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use throttling::{ActivatorCommand, ActivatorEvent, Dispatch, LinkNumber, RequestEvent, Ticket};
+use throttling::{ActivatorCommand, ActivatorEvent, Dispatch, LinkNumber, RequestEvent, RequestWay, Ticket};
 use vocabulary::{RevisionName, Slice};
 
 use super::{SECOND, World};
@@ -37,11 +37,13 @@ impl World {
     fn receive(&mut self, request: SimulatedRequest) {
         let service = request.service;
         self.tallies[service.0].requests += 1;
-        let name = &self.names[service.0];
-        if let Some(pick) = self.activator.pick_direct(name, self.now) {
-            return self.send_to_pod(SeatedRequest { request, seat: SimulatedSeat::Direct(pick) });
-        }
-        let Some(ticket) = self.activator.end.draw_ticket(name) else { return self.refuse(&request) };
+        let ticket = match self.activator.end.way_of_request(&self.names[service.0], self.now) {
+            Some(RequestWay::Queue(ticket)) => ticket,
+            Some(RequestWay::Direct(pick)) => {
+                return self.send_to_pod(SeatedRequest { request, seat: SimulatedSeat::Direct(pick) });
+            }
+            None => return self.refuse(&request),
+        };
         self.enqueue(request, ticket);
         self.tell_activator_of_request(service, RequestEvent::Arrived { ticket });
         // Without a grant or a refusal by now the request waits.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throttling::{ActivatorEvent, ActivatorRevision, Dispatch, RequestEvent};
+use throttling::{ActivatorEvent, ActivatorRevision, Dispatch, RequestEvent, RequestWay};
 use vocabulary::{RevisionName, Slice};
 
 use super::{TrialWorld, request_of};
@@ -70,14 +70,17 @@ impl TrialWorld<'_> {
         let name = self.names[service.0].clone();
         let known = &mut self.activators[activator.0];
         let shown = known.clock.read(self.now);
-        if let Some(pick) = known.core.pick_direct(&name, shown) {
-            return self.send_to_pod(activator, number, SimulatedSeat::Direct(pick));
-        }
-        let Some(ticket) = known.core.draw_ticket(&name) else {
-            if known.is_synced && self.is_named(service, activator) {
-                self.checks.revision_unknown(process, &name);
+        let ticket = match known.core.way_of_request(&name, shown) {
+            Some(RequestWay::Queue(ticket)) => ticket,
+            Some(RequestWay::Direct(pick)) => {
+                return self.send_to_pod(activator, number, SimulatedSeat::Direct(pick));
             }
-            return self.at(self.now + TRY_AGAIN, TrialEvent::RequestIsSent(number));
+            None => {
+                if known.is_synced && self.is_named(service, activator) {
+                    self.checks.revision_unknown(process, &name);
+                }
+                return self.at(self.now + TRY_AGAIN, TrialEvent::RequestIsSent(number));
+            }
         };
         let has_ready_pod = known.core.revision(&name).is_some_and(ActivatorRevision::has_ready_pod);
         let cause = if has_ready_pod { ReachedState::WaitedForSlot } else { ReachedState::WaitedFromZero };
