@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use throttling::{ActivatorCommand, ActivatorEvent, Dispatch, LinkNumber, RequestEvent, RequestWay, Ticket};
-use vocabulary::{RevisionName, Slice};
+use vocabulary::Slice;
 
 use super::{SECOND, World};
 use crate::shared_cores::SharedCores;
@@ -207,7 +207,15 @@ impl World {
 
     pub(super) fn tell_activator_of_request(&mut self, service: ServiceNumber, event: RequestEvent) {
         let revision = self.names[service.0].clone();
-        self.hand_to_activator(ActivatorEvent::Request { revision, event });
+        self.activator.end.handle(ActivatorEvent::Request { revision, event }, self.now);
+        while let Some(command) = self.activator.end.next_command() {
+            // A slot that one request sets free goes to another one of its Service.
+            if let ActivatorCommand::Grant { dispatch, .. } = command {
+                self.grant(service, dispatch);
+            } else {
+                self.obey_activator(command);
+            }
+        }
         self.plan_look_at(service);
     }
 
@@ -255,7 +263,11 @@ impl World {
 
     fn obey_activator(&mut self, command: ActivatorCommand) {
         match command {
-            ActivatorCommand::Grant { revision, dispatch } => self.grant(&revision, dispatch),
+            ActivatorCommand::Grant { revision, dispatch } => {
+                if let Some(service) = self.platform.service(&revision) {
+                    self.grant(service, dispatch);
+                }
+            }
             ActivatorCommand::Refuse { revision, ticket, .. } => {
                 let service = self.platform.service(&revision);
                 let refused = service.and_then(|service| self.activator.waiting.remove(&(service, ticket)));
@@ -281,9 +293,8 @@ impl World {
         }
     }
 
-    fn grant(&mut self, revision: &RevisionName, dispatch: Dispatch) {
-        let service = self.platform.service(revision);
-        let granted = service.and_then(|service| self.activator.waiting.remove(&(service, dispatch.ticket)));
+    fn grant(&mut self, service: ServiceNumber, dispatch: Dispatch) {
+        let granted = self.activator.waiting.remove(&(service, dispatch.ticket));
         debug_assert!(granted.is_some(), "only a request that waits is granted");
         if let Some(mut request) = granted {
             request.leaves_queue(self.now);
