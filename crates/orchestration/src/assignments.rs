@@ -44,8 +44,11 @@ pub(crate) fn assignment(record: &RevisionRecord, wanted: PodCount, config: &Clu
         let assigned = pod_assignment(pod, heard, pod.requests?, facts.container_concurrency);
         Some(PodAssignment { is_plain: is_plain(&facts.name, pod, heard), ..assigned })
     });
-    // Whatever stands in an assignment may reach any client.
-    let for_client = |text: String| AppOutput::advise_client(&text, &facts.name);
+    // Whatever stands in an assignment may reach any client. Few texts have the advice, and it is worded for
+    // those alone.
+    let for_client = |text: String| {
+        if text.contains(AppOutput::ADVICE) { AppOutput::advise_client(&text, &facts.name) } else { text }
+    };
     let waits_for = waiting_for(wanted, AppOutput::Withheld, pods.iter().copied());
     Assignment {
         revision: facts.name.clone(),

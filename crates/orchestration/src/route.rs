@@ -67,8 +67,8 @@ fn proven(
     };
     let all = activators.ids();
     let preferred = [record.members.as_slice(), latest, &all];
-    let proven = preferred.map(|ids| ids.iter().copied().filter(is_proven).collect::<Vec<_>>());
-    let mut proven = proven.into_iter().find(|proven| !proven.is_empty())?;
+    let proven_of = |ids: &[ReplicaId]| -> Vec<ReplicaId> { ids.iter().copied().filter(is_proven).collect() };
+    let mut proven = preferred.into_iter().map(proven_of).find(|proven| !proven.is_empty())?;
     let unasked: Vec<ReplicaId> =
         not_asked_yet(id, record, activators).filter(|unasked| !proven.contains(unasked)).collect();
     proven.extend(unasked);

@@ -2,8 +2,10 @@
 //!
 //! Events are ordered by their time, and events of one time by the order in which they were planned. So a run
 //! depends on nothing but its scenario.
+//!
+//! The heap orders places alone, which are small: an event lies still from its planning until it comes.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use vocabulary::Timestamp;
@@ -11,54 +13,47 @@ use vocabulary::Timestamp;
 /// The events that are planned.
 #[derive(Debug)]
 pub(crate) struct EventQueue<Event> {
-    heap: BinaryHeap<QueuedEvent<Event>>,
+    heap: BinaryHeap<Reverse<QueuedPlace>>,
+    /// The planned events, each at its place; `None` at a place that is free.
+    events: Vec<Option<Event>>,
+    free: Vec<usize>,
     next_number: u64,
 }
 
-#[derive(Debug)]
-struct QueuedEvent<Event> {
+/// Where an event lies, and when it comes: the order is that of the fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct QueuedPlace {
     at: Timestamp,
     number: u64,
-    event: Event,
+    place: usize,
 }
 
 impl<Event> EventQueue<Event> {
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), next_number: 0 }
+        Self { heap: BinaryHeap::new(), events: Vec::new(), free: Vec::new(), next_number: 0 }
     }
 
     pub(crate) fn push(&mut self, at: Timestamp, event: Event) {
         let number = self.next_number;
         self.next_number += 1;
-        self.heap.push(QueuedEvent { at, number, event });
+        let place = if let Some(place) = self.free.pop() {
+            self.events[place] = Some(event);
+            place
+        } else {
+            self.events.push(Some(event));
+            self.events.len() - 1
+        };
+        self.heap.push(Reverse(QueuedPlace { at, number, place }));
     }
 
     /// The next event and its time.
     pub(crate) fn pop(&mut self) -> Option<(Timestamp, Event)> {
-        self.heap.pop().map(|queued| (queued.at, queued.event))
+        let Reverse(QueuedPlace { at, place, .. }) = self.heap.pop()?;
+        self.free.push(place);
+        let event = self.events[place].take().expect("an event lies at its place until it comes");
+        Some((at, event))
     }
 }
-
-/// The heap gives out its greatest element, which is the one with the earliest time.
-impl<Event> Ord for QueuedEvent<Event> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
-}
-
-impl<Event> PartialOrd for QueuedEvent<Event> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<Event> PartialEq for QueuedEvent<Event> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<Event> Eq for QueuedEvent<Event> {}
 
 #[cfg(test)]
 mod tests {
@@ -72,5 +67,16 @@ mod tests {
         }
         let order: String = std::iter::from_fn(|| queue.pop()).map(|(_, event)| event).collect();
         assert_eq!(order, "bdeac");
+    }
+
+    #[test]
+    fn the_place_of_an_event_that_came_is_given_to_the_next_one() {
+        let mut queue = EventQueue::new();
+        for second in 0..100 {
+            queue.push(Timestamp::from_secs(second), second);
+            queue.push(Timestamp::from_secs(second + 1), second);
+            assert_eq!(queue.pop().map(|(at, _)| at), Some(Timestamp::from_secs(second.div_ceil(2))));
+        }
+        assert_eq!((queue.events.len(), queue.free.len()), (101, 1));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use throttling::{ActivatorIdentity, ActivatorRevisions, DirectPick, QueueLimits, Ticket};
-use vocabulary::{BootId, ReplicaName, RevisionName, Routing, Timestamp};
+use throttling::{ActivatorIdentity, ActivatorRevisions, QueueLimits, Ticket};
+use vocabulary::{BootId, ReplicaName, RevisionName, Timestamp};
 
 use crate::look_plan::LookPlan;
 use crate::random::RandomStream;
@@ -34,15 +34,6 @@ impl WorldActivator {
             waiting: BTreeMap::new(),
             looks: vec![LookPlan::new(); services],
         }
-    }
-
-    /// A ready pod for a request past the queue, where the assignment says that requests go to the pods.
-    pub(crate) fn pick_direct(&mut self, revision: &RevisionName, now: Timestamp) -> Option<DirectPick> {
-        let routing = self.end.cell(revision)?.assignment().routing;
-        if routing == Routing::ThroughActivator {
-            return None;
-        }
-        self.end.pick_direct(revision, now)
     }
 
     /// Why requests of a revision wait now.

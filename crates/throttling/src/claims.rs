@@ -123,16 +123,26 @@ impl Claims {
     pub fn receives(&self, link: LinkNumber, revision: &RevisionName) -> bool {
         match self.links.get(&link) {
             Some(None) => true,
-            Some(Some(_)) => {
-                self.by_bucket.get(&self.bucket_of(revision)).is_some_and(|claim| claim.link == Some(link))
-            }
+            Some(Some(_)) => self.speaker_of(revision) == Some(link),
             None => false,
         }
+    }
+
+    /// All links that receive words of a revision, oldest first.
+    pub fn receivers(&self, revision: &RevisionName) -> impl Iterator<Item = LinkNumber> {
+        let speaker = self.speaker_of(revision);
+        let links = self.links.iter();
+        links.filter_map(move |(&link, owner)| (owner.is_none() || speaker == Some(link)).then_some(link))
     }
 
     /// The open links, oldest first, and whether each has named its owner.
     pub fn links(&self) -> impl Iterator<Item = (LinkNumber, bool)> {
         self.links.iter().map(|(&link, owner)| (link, owner.is_some()))
+    }
+
+    /// The link that speaks for a revision; `None` while that of its owner is down.
+    fn speaker_of(&self, revision: &RevisionName) -> Option<LinkNumber> {
+        self.by_bucket.get(&self.bucket_of(revision))?.link
     }
 
     fn bucket_of(&self, revision: &RevisionName) -> Bucket {
@@ -188,11 +198,13 @@ mod tests {
     fn each_link_hears_of_its_own_buckets_and_of_all_until_it_names_them() {
         let (mut claims, [zero, one], [first, second]) = (two_links(), revisions(), names());
         assert!(claims.receives(ONE, &zero) && claims.receives(TWO, &zero) && claims.receives(ONE, &one));
+        assert!(claims.receivers(&zero).eq([ONE, TWO]));
         claims.claim(ONE, &first, owns(&[(0, 5)]));
         assert!(claims.receives(ONE, &zero) && !claims.receives(ONE, &one));
         assert!(claims.receives(TWO, &zero), "it has not said which are its own");
         claims.claim(TWO, &second, owns(&[(1, 3)]));
         assert!(!claims.receives(TWO, &zero) && claims.receives(TWO, &one));
+        assert!(claims.receivers(&zero).eq([ONE]) && claims.receivers(&one).eq([TWO]));
         claims.closed(TWO);
         assert!(
             !claims.receives(TWO, &one) && !claims.receives(ONE, &one),

@@ -26,8 +26,8 @@ pub use revision::{
     RevisionSeed, UnmeasuredChoice,
 };
 pub use revisions::{
-    ActivatorCommand, ActivatorEvent, ActivatorIdentity, ActivatorRevisions, QueueLimits, RevisionCell,
-    UpkeepId,
+    ActivatorCommand, ActivatorEvent, ActivatorIdentity, ActivatorRevisions, QueueLimits, RequestWay,
+    RevisionCell, UpkeepId,
 };
 pub use throttler::{Counts, DirectPick, Dispatch, QueueFull, Throttler};
 pub use ticket::Ticket;

@@ -48,11 +48,14 @@ impl Ownership {
     /// In which bucket a revision is. One of an installed Knative is where Knative's autoscaler would look
     /// for it, so that the two never decide both.
     pub fn bucket_of(&self, revision: &RevisionName) -> Bucket {
-        let buckets = self.buckets.max(1);
-        if revision.kind() == KNATIVE_REVISION_KIND {
-            return knative_bucket(revision, buckets);
+        // Where one owner has everything, as on one machine, no word about a revision costs a hash.
+        if self.buckets <= 1 {
+            return Bucket(0);
         }
-        let bucket = fnv1a(revision.as_str().bytes()) % u64::from(buckets);
+        if revision.kind() == KNATIVE_REVISION_KIND {
+            return knative_bucket(revision, self.buckets);
+        }
+        let bucket = fnv1a(revision.as_str().bytes()) % u64::from(self.buckets);
         Bucket(u16::try_from(bucket).expect("less than the number of buckets"))
     }
 
@@ -77,9 +80,6 @@ fn leases(buckets: u16) -> Vec<String> {
 
 /// Knative chooses one of the names of all Leases, by the revision's namespace and name.
 fn knative_bucket(revision: &RevisionName, buckets: u16) -> Bucket {
-    if buckets == 1 {
-        return Bucket(0);
-    }
     let key = format!("{}/{}", revision.namespace(), revision.name());
     let place = match LEASES.get(usize::from(buckets)) {
         Some(leases) => choose_one(leases, &key),

@@ -10,6 +10,8 @@
 //! came, in which order, and whether it was said for the first time or again to a new owner makes no
 //! difference.
 
+use std::iter;
+
 use serde::{Deserialize, Serialize};
 use settings::Metric;
 use vocabulary::Reporter;
@@ -117,13 +119,19 @@ impl PathParts {
 
     /// The seconds that are kept, and how many requests of each both kinds may have counted.
     fn shared(&self, metric: Metric, all: &WindowHistory) -> impl Iterator<Item = (Second, f64)> {
-        let seconds = KeptSeconds(all.seconds().map(|second| self.at(second, metric, all)).collect());
+        let seconds = KeptSeconds(self.seconds(metric, all).collect());
         all.seconds().enumerate().map(move |(place, second)| (second, seconds.shared(place)))
     }
 
-    fn at(&self, second: Second, metric: Metric, all: &WindowHistory) -> PathSecond {
-        let pods = self.in_pods.at(second).of(metric);
-        PathSecond { pods, activators: (all.at(second).of(metric) - pods).max(0.0) }
+    /// All seconds that are kept, the oldest first; pods held nothing in those after the newest of their own.
+    fn seconds(&self, metric: Metric, all: &WindowHistory) -> impl Iterator<Item = PathSecond> {
+        all.seconds().next().into_iter().flat_map(move |first| {
+            let in_pods = self.in_pods.sums_from(first).chain(iter::repeat(SecondSums::default()));
+            all.sums_from(first).zip(in_pods).map(move |(sums, in_pods)| {
+                let pods = in_pods.of(metric);
+                PathSecond { pods, activators: (sums.of(metric) - pods).max(0.0) }
+            })
+        })
     }
 }
 
@@ -151,6 +159,10 @@ impl KeptSeconds {
             return 0.0;
         }
         let PathSecond { pods, activators } = self.0[place];
+        // As in most seconds: what only one kind held, both cannot have counted.
+        if pods <= 0.0 || activators <= 0.0 {
+            return 0.0;
+        }
         let to_activators =
             self.lost_after(place, |at| at.pods).min(self.gained_until(place, |at| at.activators));
         let to_pods = self.lost_after(place, |at| at.activators).min(self.gained_until(place, |at| at.pods));
@@ -180,5 +192,39 @@ impl KeptSeconds {
     fn after(&self, place: usize) -> impl Iterator<Item = PathSecond> {
         let until = self.0.len().min(place + 1 + APART_MAX);
         self.0[place + 1..until].iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_parts_of_all_seconds_are_those_of_each() {
+        let sums = |value| SecondSums::only(Metric::Concurrency, value);
+        let mut all = WindowHistory::new(Duration::from_secs(6), Duration::from_secs(2));
+        let mut in_pods = all.clone();
+        for (second, pods, activators) in
+            [(100, 1.0, 0.0), (101, 2.0, 1.0), (104, 0.0, 3.0), (107, 0.5, 0.0), (112, 0.0, 2.0)]
+        {
+            if pods > 0.0 {
+                in_pods.add(second, sums(pods));
+            }
+            all.add(second, sums(pods + activators));
+            let parts = PathParts {
+                in_pods: in_pods.clone(),
+                newest_of_pods: second,
+                newest_of_activators: second,
+            };
+            let found = parts.seconds(Metric::Concurrency, &all).map(|at| (at.pods, at.activators));
+            let found: Vec<(f64, f64)> = found.collect();
+            let each = all.seconds().map(|second| {
+                let pods = in_pods.at(second).concurrency;
+                (pods, all.at(second).concurrency - pods)
+            });
+            assert_eq!(found, each.collect::<Vec<_>>(), "at {second}");
+        }
     }
 }

@@ -71,6 +71,10 @@ impl RevisionPods {
         &self.ready
     }
 
+    pub(super) fn ready_count(&self) -> PodCount {
+        PodCount::of(self.ready.len())
+    }
+
     /// How many of the ready pods clients reach.
     pub(super) fn reachable(&self) -> PodCount {
         let reached = |pod: &&PodId| self.pods.get(pod).is_some_and(|pod| pod.is_reachable);
@@ -104,7 +108,7 @@ impl RevisionPods {
         let count =
             |holds: fn(PodFact) -> bool| PodCount::of(self.pods.values().filter(|pod| holds(**pod)).count());
         PodCounts {
-            ready: PodCount::of(self.ready.len()),
+            ready: self.ready_count(),
             not_ready: count(|pod| !is_ready(pod)),
             pending: count(|pod| pod.phase == PodPhase::Pending && !is_ready(pod)),
             terminating: count(|pod| pod.phase == PodPhase::Terminating),

@@ -87,6 +87,11 @@ impl WindowHistory {
         self.newest().into_iter().flat_map(|newest| newest - self.ring.length() + 1..=newest)
     }
 
+    /// The sums of the seconds from `first` on until the newest; `first` is kept, or has not come.
+    pub(crate) fn sums_from(&self, first: Second) -> impl Iterator<Item = SecondSums> {
+        self.newest().into_iter().flat_map(move |newest| self.ring.between(first, newest))
+    }
+
     /// The sums of a second; zero for a second that is not kept, or has not come.
     pub(crate) fn at(&self, second: Second) -> SecondSums {
         match self.newest() {

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use throttling::{
-    ActivatorCommand, ActivatorEvent, ActivatorIdentity, ActivatorRevision, ActivatorRevisions, DirectPick,
-    LinkNumber, QueueLimits, RequestRefusal, Ticket,
+    ActivatorCommand, ActivatorEvent, ActivatorIdentity, ActivatorRevision, ActivatorRevisions, LinkNumber,
+    QueueLimits, RequestRefusal, RequestWay, Ticket,
 };
-use vocabulary::{ActivatorWord, RevisionName, Routing, Timestamp, Version};
+use vocabulary::{ActivatorWord, RevisionName, Timestamp, Version};
 
 use super::planted_defect::{ActivatorDefect, PlantedDefect};
 
@@ -140,12 +140,8 @@ impl ActivatorCore {
         self.end.draw_ticket(name)
     }
 
-    /// A ready pod for a request past the queue, where the assignment says that requests go to the pods.
-    pub(crate) fn pick_direct(&mut self, name: &RevisionName, now: Timestamp) -> Option<DirectPick> {
-        let routing = self.end.cell(name)?.assignment().routing;
-        match routing {
-            Routing::Direct => self.end.pick_direct(name, now),
-            Routing::ThroughActivator => None,
-        }
+    /// Where a request goes; `None` if its revision is not known.
+    pub(crate) fn way_of_request(&mut self, name: &RevisionName, now: Timestamp) -> Option<RequestWay> {
+        self.end.way_of_request(name, now)
     }
 }

@@ -116,6 +116,11 @@ impl Checks {
         self.counts.heard(owner, revision, now);
     }
 
+    /// An owner heard a reporter of all revisions.
+    pub(crate) fn loads_heard(&mut self, owner: OwnerNumber, now: Timestamp) {
+        self.counts.heard_of_all(owner, now);
+    }
+
     /// An owner heard what a pod says of itself.
     pub(crate) fn pod_heard(&mut self, owner: OwnerNumber, pod: &PodName, state: PodState) {
         self.commands.pod_heard(owner, pod, state);

@@ -56,8 +56,8 @@ impl DriftingClock {
 
     /// The first moment at which the clock shows that time or a later one.
     pub(crate) fn moment_of(self, shown: Timestamp) -> Timestamp {
-        let Some(passed) = shown.checked_since(self.was_right_at) else { return shown };
-        if shown == Timestamp::MAX {
+        let Some(passed) = shown.as_nanos().checked_sub(self.was_right_at.as_nanos()) else { return shown };
+        if shown == Timestamp::MAX || self.drift == ClockDrift::NONE {
             return shown;
         }
         let rate = match self.drift {
@@ -65,8 +65,7 @@ impl DriftingClock {
             ClockDrift::Loses(parts) => MILLION - u64::from(parts),
         };
         // Rounded down by less than two nanoseconds, which the loop adds again.
-        let guess = passed.as_nanos() * u128::from(MILLION) / u128::from(rate);
-        let guess = u64::try_from(guess).unwrap_or(u64::MAX).saturating_sub(2);
+        let guess = quotient(passed, rate).saturating_sub(2);
         let mut moment = Timestamp::from_nanos(self.was_right_at.as_nanos().saturating_add(guess));
         while self.read(moment) < shown {
             moment = Timestamp::from_nanos(moment.as_nanos() + 1);
@@ -79,6 +78,13 @@ impl DriftingClock {
 fn share(nanoseconds: u64, parts: u32) -> u64 {
     let parts = u64::from(parts);
     nanoseconds / MILLION * parts + nanoseconds % MILLION * parts / MILLION
+}
+
+/// A million times so many nanoseconds over the rate, rounded down, and at most the greatest number. Each
+/// word and each second of a world asks for it, and a division of 128 bits takes several times as long.
+fn quotient(nanoseconds: u64, rate: u64) -> u64 {
+    let (whole, rest) = (nanoseconds / rate, nanoseconds % rate);
+    whole.saturating_mul(MILLION).saturating_add(rest * MILLION / rate)
 }
 
 #[cfg(test)]
@@ -112,6 +118,17 @@ mod tests {
             }
             assert_eq!(clock.moment_of(Timestamp::ZERO), Timestamp::ZERO);
             assert_eq!(clock.moment_of(Timestamp::MAX), Timestamp::MAX);
+        }
+    }
+
+    #[test]
+    fn a_quotient_is_that_of_as_many_bits_as_it_takes() {
+        for rate in [1, 995_000, 1_000_000, 1_004_999, 1_999_999] {
+            for nanoseconds in [0, 1, rate - 1, rate, rate + 1, 86_400_000_000_007, u64::MAX / 2, u64::MAX] {
+                let wide = u128::from(nanoseconds) * u128::from(MILLION) / u128::from(rate);
+                let expected = u64::try_from(wide).unwrap_or(u64::MAX);
+                assert_eq!(quotient(nanoseconds, rate), expected, "{nanoseconds} at {rate}");
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use vocabulary::{PodSettings, ReplicaName, Timestamp};
 
 use super::activator_core::ActivatorCore;
 use super::drifting_clock::DriftingClock;
-use super::fault::ActivatorNumber;
+use super::fault::{ActivatorNumber, OwnerNumber};
 use super::owner_core::OwnerCore;
 use super::trial_event::{ActivatorProcess, ConnectionNumber, OwnerProcess, RequestNumber, TrialEvent};
 use crate::look_plan::LookPlan;
@@ -107,6 +107,13 @@ pub(crate) struct TrialConnection {
     pub(crate) to_owner: OrderedWay,
     pub(crate) to_far_end: OrderedWay,
     pub(crate) delay: Duration,
+}
+
+impl TrialConnection {
+    /// The links whose disturbances this one has.
+    pub(crate) fn group(&self) -> (OwnerNumber, FarEnd) {
+        (self.process.owner, self.far_end)
+    }
 }
 
 /// The process of an activator, or the place for one.

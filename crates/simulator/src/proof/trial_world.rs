@@ -305,8 +305,8 @@ impl TrialWorld<'_> {
                 self.request_reaches_activator(process, request);
             }
             TrialEvent::WaitEnds(process, request) => self.wait_ends(process, request),
-            TrialEvent::RequestReachesPod(seated) => self.request_reaches_pod(*seated),
-            TrialEvent::WorkEnds(pod, seated) => self.work_ends(pod, *seated),
+            TrialEvent::RequestReachesPod(seated) => self.request_reaches_pod(seated),
+            TrialEvent::WorkEnds(pod, seated) => self.work_ends(pod, seated),
             TrialEvent::AnswerReachesActivator(outcome, seated) => {
                 self.answer_reaches_activator(outcome, *seated);
             }

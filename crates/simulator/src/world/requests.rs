@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use throttling::{ActivatorCommand, ActivatorEvent, Dispatch, LinkNumber, RequestEvent, Ticket};
-use vocabulary::{RevisionName, Slice};
+use throttling::{ActivatorCommand, ActivatorEvent, Dispatch, LinkNumber, RequestEvent, RequestWay, Ticket};
+use vocabulary::Slice;
 
 use super::{SECOND, World};
 use crate::shared_cores::SharedCores;
@@ -37,11 +37,13 @@ impl World {
     fn receive(&mut self, request: SimulatedRequest) {
         let service = request.service;
         self.tallies[service.0].requests += 1;
-        let name = &self.names[service.0];
-        if let Some(pick) = self.activator.pick_direct(name, self.now) {
-            return self.send_to_pod(SeatedRequest { request, seat: SimulatedSeat::Direct(pick) });
-        }
-        let Some(ticket) = self.activator.end.draw_ticket(name) else { return self.refuse(&request) };
+        let ticket = match self.activator.end.way_of_request(&self.names[service.0], self.now) {
+            Some(RequestWay::Queue(ticket)) => ticket,
+            Some(RequestWay::Direct(pick)) => {
+                return self.send_to_pod(SeatedRequest { request, seat: SimulatedSeat::Direct(pick) });
+            }
+            None => return self.refuse(&request),
+        };
         self.enqueue(request, ticket);
         self.tell_activator_of_request(service, RequestEvent::Arrived { ticket });
         // Without a grant or a refusal by now the request waits.
@@ -75,10 +77,10 @@ impl World {
         self.queue.push(self.now + self.delays.request, WorldEvent::RequestReachesPod(Box::new(seated)));
     }
 
-    pub(super) fn request_reaches_pod(&mut self, seated: SeatedRequest) {
+    pub(super) fn request_reaches_pod(&mut self, seated: Box<SeatedRequest>) {
         let admission = seated.pod().and_then(|number| {
             let pod = self.platform.pod_mut(number)?;
-            Some((number, pod.arrive(seated, self.now)))
+            Some((number, pod.arrive(*seated, self.now)))
         });
         // A pod that is gone takes nothing.
         let Some((number, admission)) = admission else { return self.answer(PodAnswer::NotStarted, seated) };
@@ -91,14 +93,14 @@ impl World {
         self.pod_changed(number);
     }
 
-    fn begin_work(&mut self, pod: PodNumber, seated: SeatedRequest) {
+    fn begin_work(&mut self, pod: PodNumber, seated: Box<SeatedRequest>) {
         let Some(cores) = self.cores[seated.request.service.0] else {
             let at = self.now + seated.request.service_time;
-            return self.queue.push(at, WorldEvent::WorkEnds(pod, Box::new(seated)));
+            return self.queue.push(at, WorldEvent::WorkEnds(pod, seated));
         };
         let now = self.now;
         let shared = self.shared_cores.entry(pod).or_insert_with(|| SharedCores::new(cores, now));
-        shared.begin(seated, now);
+        shared.begin(*seated, now);
         self.plan_look_at_work(pod);
     }
 
@@ -114,25 +116,25 @@ impl World {
             return;
         }
         while let Some(done) = self.shared_cores.get_mut(&pod).and_then(|shared| shared.take_done(self.now)) {
-            self.work_ends(pod, done);
+            self.work_ends(pod, Box::new(done));
         }
         self.plan_look_at_work(pod);
     }
 
-    pub(super) fn work_ends(&mut self, number: PodNumber, seated: SeatedRequest) {
+    pub(super) fn work_ends(&mut self, number: PodNumber, seated: Box<SeatedRequest>) {
         // A pod that holds a request is gone only if it was killed.
         let Some(pod) = self.platform.pod_mut(number) else { return self.lose(&seated) };
         let next = pod.finish(seated.origin(), self.now);
         self.answer(PodAnswer::Served, seated);
         if let Some(next) = next {
-            self.begin_work(number, next);
+            self.begin_work(number, Box::new(next));
         }
         self.pod_changed(number);
         self.end_if_drained(number);
     }
 
-    fn answer(&mut self, answer: PodAnswer, seated: SeatedRequest) {
-        self.queue.push(self.now + self.delays.request, WorldEvent::PodAnswers(answer, Box::new(seated)));
+    fn answer(&mut self, answer: PodAnswer, seated: Box<SeatedRequest>) {
+        self.queue.push(self.now + self.delays.request, WorldEvent::PodAnswers(answer, seated));
     }
 
     /// The answer of a pod is at the activator.
@@ -205,7 +207,15 @@ impl World {
 
     pub(super) fn tell_activator_of_request(&mut self, service: ServiceNumber, event: RequestEvent) {
         let revision = self.names[service.0].clone();
-        self.hand_to_activator(ActivatorEvent::Request { revision, event });
+        self.activator.end.handle(ActivatorEvent::Request { revision, event }, self.now);
+        while let Some(command) = self.activator.end.next_command() {
+            // A slot that one request sets free goes to another one of its Service.
+            if let ActivatorCommand::Grant { dispatch, .. } = command {
+                self.grant(service, dispatch);
+            } else {
+                self.obey_activator(command);
+            }
+        }
         self.plan_look_at(service);
     }
 
@@ -253,7 +263,11 @@ impl World {
 
     fn obey_activator(&mut self, command: ActivatorCommand) {
         match command {
-            ActivatorCommand::Grant { revision, dispatch } => self.grant(&revision, dispatch),
+            ActivatorCommand::Grant { revision, dispatch } => {
+                if let Some(service) = self.platform.service(&revision) {
+                    self.grant(service, dispatch);
+                }
+            }
             ActivatorCommand::Refuse { revision, ticket, .. } => {
                 let service = self.platform.service(&revision);
                 let refused = service.and_then(|service| self.activator.waiting.remove(&(service, ticket)));
@@ -279,9 +293,8 @@ impl World {
         }
     }
 
-    fn grant(&mut self, revision: &RevisionName, dispatch: Dispatch) {
-        let service = self.platform.service(revision);
-        let granted = service.and_then(|service| self.activator.waiting.remove(&(service, dispatch.ticket)));
+    fn grant(&mut self, service: ServiceNumber, dispatch: Dispatch) {
+        let granted = self.activator.waiting.remove(&(service, dispatch.ticket));
         debug_assert!(granted.is_some(), "only a request that waits is granted");
         if let Some(mut request) = granted {
             request.leaves_queue(self.now);

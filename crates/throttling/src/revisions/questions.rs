@@ -1,12 +1,21 @@
 //! What is asked about the revisions of an activator and answered at once.
 
-use vocabulary::{RevisionName, Timestamp};
+use vocabulary::{RevisionName, Routing, Timestamp};
 
 use super::ActivatorRevisions;
 use super::cell::RevisionCell;
 use crate::revision::ActivatorRevision;
 use crate::throttler::DirectPick;
 use crate::ticket::Ticket;
+
+/// Where a request goes that has come to an activator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestWay {
+    /// Past the queue to this pod. Ends with [`crate::RequestEvent::DirectEnded`].
+    Direct(DirectPick),
+    /// Into the queue, under this ticket. Begins with [`crate::RequestEvent::Arrived`].
+    Queue(Ticket),
+}
 
 impl<R: RevisionCell> ActivatorRevisions<R> {
     /// The revision behind a host: lower case, without port.
@@ -34,9 +43,17 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         Some(self.known.get_mut(revision)?.cell.with(ActivatorRevision::draw_ticket))
     }
 
-    /// A ready pod for a request of that revision that goes past its queue; `None` if no pod is ready. Ends
-    /// with [`crate::RequestEvent::DirectEnded`]. A shell with locks asks the revision itself.
-    pub fn pick_direct(&mut self, revision: &RevisionName, now: Timestamp) -> Option<DirectPick> {
-        self.known.get_mut(revision)?.cell.with(|known| known.pick_direct(now))
+    /// The way of a request for that revision: past its queue where the assignment says that requests go to
+    /// the pods, and one is ready. `None` if it is not known. A shell with locks asks the revision itself.
+    pub fn way_of_request(&mut self, revision: &RevisionName, now: Timestamp) -> Option<RequestWay> {
+        let known = self.known.get_mut(revision)?;
+        let pick = match known.assignment.routing {
+            Routing::Direct => known.cell.with(|held| held.pick_direct(now)),
+            Routing::ThroughActivator => None,
+        };
+        Some(match pick {
+            Some(pick) => RequestWay::Direct(pick),
+            None => RequestWay::Queue(known.cell.with(ActivatorRevision::draw_ticket)),
+        })
     }
 }

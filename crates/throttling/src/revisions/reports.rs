@@ -6,11 +6,11 @@ use vocabulary::{
     ActivatorHello, ActivatorWord, LinkVersion, RevisionLoad, RevisionName, Timestamp, Version,
 };
 
-use super::ActivatorRevisions;
 use super::cell::RevisionCell;
 use super::events::ActivatorCommand;
 use super::outbox::{LinkOutbox, RevisionWords, SaidOnce};
 use super::past_loads::SECONDS_MAX;
+use super::{ActivatorLink, ActivatorRevisions};
 use crate::claims::LinkNumber;
 use crate::revision::{ActivatorRevision, RevisionNews};
 
@@ -100,9 +100,8 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
 
     /// Lets time pass for a revision, and tells the owners what the revision has to say.
     pub(super) fn look_at(&mut self, name: &RevisionName, now: Timestamp) {
-        let Some(known) = self.known.get_mut(name) else { return };
-        let news = known.cell.with(|revision| revision.advance_and_take_news(now));
-        self.obey(name, now);
+        let mut news = RevisionNews::default();
+        self.act(name, now, |revision| news = revision.advance_and_take_news(now));
         self.tell_news(name, news, now);
     }
 
@@ -145,21 +144,31 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
 
     /// Adds words for every link that receives words of the revision. Returns whether there is such a link.
     pub(super) fn notify(&mut self, revision: &RevisionName, add: impl Fn(&mut RevisionWords)) -> bool {
-        let links = self.links.keys().copied();
-        let receivers: Vec<LinkNumber> = links.filter(|&link| self.claims.receives(link, revision)).collect();
-        for &link in &receivers {
-            if let Some(outbox) = self.outbox(link) {
-                add(outbox.entry(revision));
+        let mut is_received = false;
+        for link in self.claims.receivers(revision) {
+            let Some(ActivatorLink { outbox, .. }) = self.links.get_mut(&link) else { continue };
+            add(outbox.entry(revision));
+            if outbox.call() {
+                self.commands.push_back(ActivatorCommand::Write { link });
             }
-            self.call(link);
+            is_received = true;
         }
-        !receivers.is_empty()
+        is_received
     }
 
     /// There are words for a link.
     pub(super) fn call(&mut self, link: LinkNumber) {
         if self.outbox(link).is_some_and(LinkOutbox::call) {
             self.commands.push_back(ActivatorCommand::Write { link });
+        }
+    }
+
+    /// There are words for every link.
+    pub(super) fn call_all(&mut self) {
+        for (&link, ActivatorLink { outbox, .. }) in &mut self.links {
+            if outbox.call() {
+                self.commands.push_back(ActivatorCommand::Write { link });
+            }
         }
     }
 
@@ -184,13 +193,12 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
         for (revision, mut cell) in std::mem::take(&mut self.departed) {
             loads.extend(close(&mut cell).map(|closed| (revision, closed)));
         }
-        for revision in std::mem::take(&mut self.active) {
-            let Some(known) = self.known.get_mut(&revision) else { continue };
-            if let Some(closed) = close(&mut known.cell) {
-                self.active.insert(revision.clone());
-                loads.insert(revision, closed);
-            }
-        }
+        self.active.retain(|revision| {
+            let closed = self.known.get_mut(revision).and_then(|known| close(&mut known.cell));
+            let is_active = closed.is_some();
+            loads.extend(closed.map(|closed| (revision.clone(), closed)));
+            is_active
+        });
         let loads = loads.into_iter().map(|(revision, closed)| RevisionLoad {
             revision,
             load: closed.load,
@@ -202,8 +210,6 @@ impl<R: RevisionCell> ActivatorRevisions<R> {
             self.past.push((second, loads.clone()));
         }
         self.open_second = ended.next();
-        for link in self.links.keys().copied().collect::<Vec<_>>() {
-            self.call(link);
-        }
+        self.call_all();
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vocabulary::{
     ActivatorWord, BootId, Bucket, Epoch, HeadSizeLimit, PodAssignment, PodExits, PodName, PodState,
-    ReplicaName, Slice, Standing,
+    ReplicaName, Routing, Slice, Standing,
 };
 
 use super::*;
@@ -367,4 +367,17 @@ fn the_last_second_of_a_forgotten_revision_is_said() {
         let [ActivatorWord::Loads { loads: said, .. }] = &words[..] else { panic!("one second: {words:?}") };
         assert_eq!(said.len(), loads);
     }
+}
+
+#[test]
+fn a_request_goes_past_the_queue_where_its_assignment_leads_to_a_ready_pod() {
+    let mut played = Played::new();
+    assert_eq!(played.end.way_of_request(&name(), START), None, "the revision is not known");
+    let mut goes_past_the_queue = |routing: Routing, counter: u64, pods: &[u8]| {
+        played.sync(ONE, 1, &[Assignment { routing, ..assignment(version(1, counter), pods) }]);
+        matches!(played.end.way_of_request(&name(), START), Some(RequestWay::Direct(_)))
+    };
+    assert!(!goes_past_the_queue(Routing::ThroughActivator, 1, &[1]));
+    assert!(goes_past_the_queue(Routing::Direct, 2, &[1]));
+    assert!(!goes_past_the_queue(Routing::Direct, 3, &[]), "no pod is ready");
 }

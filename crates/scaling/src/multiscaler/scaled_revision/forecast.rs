@@ -51,7 +51,7 @@ impl ScaledRevision {
     /// The ready pods that the class sees: those that are there early would end its panic, and raise its
     /// rate limits.
     pub(super) fn reactive_ready(&self) -> PodCount {
-        let ready = PodCount::of(self.pods.ready().len());
+        let ready = self.pods.ready_count();
         match &self.forecast {
             Some(forecast) if self.shadow.is_none() => ready.min(forecast.reactive),
             Some(_) | None => ready,

@@ -62,7 +62,7 @@ impl ScaledRevision {
             routing: self.routing(),
             activators: self
                 .activators
-                .unwrap_or_else(|| burst::activator_count(&self.spec, self.pods.counts().ready)),
+                .unwrap_or_else(|| burst::activator_count(&self.spec, self.pods.ready_count())),
             why_not_zero: self.why_not_zero,
         }
     }

@@ -14,7 +14,7 @@ use crate::surge;
 impl ScaledRevision {
     /// Orders the route and the number of activators. Before the first valid decision both stay as they are.
     pub(super) fn choose_route(&mut self, wanted: Option<PodCount>, now: Timestamp, commands: &mut Commands) {
-        let ready = self.pods.counts().ready;
+        let ready = self.pods.ready_count();
         let next = match self.shadow {
             Some(_) => Some(routing_without_own(ready)),
             None => self.algorithm.routing(wanted, ready),
@@ -28,7 +28,7 @@ impl ScaledRevision {
             }
             commands.push_back(Command::SetRouting { revision: self.id, routing });
         }
-        let count = burst::activator_count(&self.spec, self.pods.counts().ready);
+        let count = burst::activator_count(&self.spec, self.pods.ready_count());
         if self.activators != Some(count) {
             self.activators = Some(count);
             commands.push_back(Command::SetActivatorCount { revision: self.id, count });
@@ -48,7 +48,7 @@ impl ScaledRevision {
     }
 
     pub(super) fn set_surge_threshold(&mut self, commands: &mut Commands) {
-        let threshold = surge::pod_threshold(&self.spec, self.pods.counts().ready);
+        let threshold = surge::pod_threshold(&self.spec, self.pods.ready_count());
         if threshold != self.surge_threshold {
             self.surge_threshold = threshold;
             commands.push_back(Command::SetSurgeThreshold { revision: self.id, threshold });

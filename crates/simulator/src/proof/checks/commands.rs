@@ -11,7 +11,7 @@ use vocabulary::{
 };
 
 use crate::proof::check_failure::{CheckFailure, Checked};
-use crate::proof::fault::OwnerNumber;
+use crate::proof::fault::{OWNERS, OwnerNumber};
 use crate::proof::reached_state::{ReachedState, ReachedStates};
 use crate::proof::trial_event::OwnerProcess;
 
@@ -41,7 +41,7 @@ pub(super) struct CommandChecks {
     assigned: BTreeMap<AssignedRevision, Arc<Assignment>>,
     settings: BTreeMap<LinkOfOwner, Version>,
     /// What each owner has heard last of a pod.
-    words: BTreeMap<OwnerAndPod, PodState>,
+    words: [BTreeMap<PodName, PodState>; OWNERS],
     /// The pods whose end an owner has allowed with every acknowledgement, and in which epoch.
     released: BTreeMap<PodName, Epoch>,
 }
@@ -65,23 +65,17 @@ struct AssignedRevision {
     revision: RevisionName,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct OwnerAndPod {
-    owner: OwnerNumber,
-    pod: PodName,
-}
-
 impl CommandChecks {
     pub(super) fn granted(&mut self, bucket: Bucket, epoch: Epoch, owner: OwnerNumber) {
         self.granted.insert(BucketEpoch { bucket, epoch }, owner);
     }
 
     pub(super) fn pod_heard(&mut self, owner: OwnerNumber, pod: &PodName, state: PodState) {
-        self.words.insert(OwnerAndPod { owner, pod: pod.clone() }, state);
+        self.words[owner.0].insert(pod.clone(), state);
     }
 
     pub(super) fn owner_gone(&mut self, owner: OwnerNumber) {
-        self.words.retain(|heard, _| heard.owner != owner);
+        self.words[owner.0].clear();
         self.assigned.retain(|assigned, _| assigned.link.owner != owner);
         self.settings.retain(|link, _| link.owner != owner);
     }
@@ -158,7 +152,7 @@ impl CommandChecks {
                 let text = format!("{} in version {}", pod.pod, assignment.version);
                 return Err(CheckFailure::new(RELEASED_IS_LEFT, text));
             }
-            let heard = self.words.get(&OwnerAndPod { owner, pod: pod.pod.clone() });
+            let heard = self.words[owner.0].get(&pod.pod);
             if pod.state == PodState::Ready && heard != Some(&PodState::Ready) {
                 let text = format!("{} has last said {heard:?} to owner {}", pod.pod, owner.0);
                 return Err(CheckFailure::new(READY_BY_WORD, text));

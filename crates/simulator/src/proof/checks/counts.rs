@@ -9,7 +9,7 @@ use settings::ScalingSpec;
 use vocabulary::{PodCount, RevisionName, Timestamp};
 
 use crate::proof::check_failure::{CheckFailure, Checked};
-use crate::proof::fault::OwnerNumber;
+use crate::proof::fault::{OWNERS, OwnerNumber};
 use crate::proof::plan::WorldPlan;
 use crate::proof::reached_state::{ReachedState, ReachedStates};
 
@@ -28,7 +28,6 @@ const SILENT_AFTER: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct CountChecks {
     services: BTreeMap<RevisionName, CountedService>,
-    heard: BTreeMap<HeardOf, Timestamp>,
 }
 
 #[derive(Debug)]
@@ -37,12 +36,8 @@ struct CountedService {
     mode: Option<Mode>,
     /// The count that was ordered last, by either owner.
     ordered: Option<PodCount>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct HeardOf {
-    owner: OwnerNumber,
-    revision: RevisionName,
+    /// When each owner heard a reporter of the Service last.
+    heard: [Option<Timestamp>; OWNERS],
 }
 
 /// An order of a count.
@@ -56,18 +51,29 @@ struct OrderedCount<'a> {
 impl CountChecks {
     pub(super) fn new(plan: &WorldPlan) -> Self {
         let services = plan.revisions.iter().map(|revision| {
-            let counted = CountedService { spec: revision.spec.clone(), mode: None, ordered: None };
+            let (spec, heard) = (revision.spec.clone(), [None; OWNERS]);
+            let counted = CountedService { spec, mode: None, ordered: None, heard };
             (revision.scenario.facts.name.clone(), counted)
         });
-        Self { services: services.collect(), heard: BTreeMap::new() }
+        Self { services: services.collect() }
     }
 
     pub(super) fn heard(&mut self, owner: OwnerNumber, revision: &RevisionName, now: Timestamp) {
-        self.heard.insert(HeardOf { owner, revision: revision.clone() }, now);
+        if let Some(service) = self.services.get_mut(revision) {
+            service.heard[owner.0] = Some(now);
+        }
+    }
+
+    pub(super) fn heard_of_all(&mut self, owner: OwnerNumber, now: Timestamp) {
+        for service in self.services.values_mut() {
+            service.heard[owner.0] = Some(now);
+        }
     }
 
     pub(super) fn owner_gone(&mut self, owner: OwnerNumber) {
-        self.heard.retain(|heard, _| heard.owner != owner);
+        for service in self.services.values_mut() {
+            service.heard[owner.0] = None;
+        }
     }
 
     pub(super) fn commanded(
@@ -87,8 +93,8 @@ impl CountChecks {
         };
         let ordered = OrderedCount { from: *from, to: *to, because, spec: &service.spec };
         ordered.note(reached);
-        let heard = self.heard.get(&HeardOf { owner, revision: revision.clone() });
-        let is_silent = heard.is_none_or(|heard| *heard + SILENT_AFTER < now);
+        let heard = service.heard[owner.0];
+        let is_silent = heard.is_none_or(|heard| heard + SILENT_AFTER < now);
         // What was ordered before may be ordered again over a count that another client wrote.
         let before = service.ordered.replace(*to);
         let is_lower = to < from && before.is_none_or(|before| *to < before);

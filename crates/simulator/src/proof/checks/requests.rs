@@ -1,6 +1,6 @@
 //! Each request is answered, or refused for a reason, by its time limit, and once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use throttling::RequestRefusal;
 use vocabulary::Timestamp;
@@ -16,25 +16,20 @@ const FOR_A_REASON: &str = "no request is refused but by a limit or the end of a
 #[derive(Debug, Default)]
 pub(super) struct RequestChecks {
     open: BTreeMap<RequestNumber, Timestamp>,
-    by_time: BTreeMap<Timestamp, Vec<RequestNumber>>,
+    by_time: BTreeSet<(Timestamp, RequestNumber)>,
 }
 
 impl RequestChecks {
     pub(super) fn arrived(&mut self, request: RequestNumber, answer_by: Timestamp) {
         self.open.insert(request, answer_by);
-        self.by_time.entry(answer_by).or_default().push(request);
+        self.by_time.insert((answer_by, request));
     }
 
     pub(super) fn ended(&mut self, request: RequestNumber, end: RequestEnd) -> Checked {
         let Some(answer_by) = self.open.remove(&request) else {
             return Err(CheckFailure::new(ENDS_ONCE, format!("request {} ends again: {end:?}", request.0)));
         };
-        if let Some(others) = self.by_time.get_mut(&answer_by) {
-            others.retain(|other| *other != request);
-            if others.is_empty() {
-                self.by_time.remove(&answer_by);
-            }
-        }
+        self.by_time.remove(&(answer_by, request));
         match end {
             // Every revision of a made-up world exists, and no assignment of one carries a hold.
             RequestEnd::Refused(refusal @ (RequestRefusal::Gone | RequestRefusal::Held)) => {
@@ -53,10 +48,9 @@ impl RequestChecks {
     }
 
     pub(super) fn overdue(&self, now: Timestamp) -> Checked {
-        match self.by_time.first_key_value() {
-            Some((answer_by, requests)) if *answer_by < now => {
-                let numbers: Vec<usize> = requests.iter().map(|request| request.0).collect();
-                Err(CheckFailure::new(IN_TIME, format!("requests {numbers:?} had to end by {answer_by}")))
+        match self.by_time.first() {
+            Some((answer_by, request)) if *answer_by < now => {
+                Err(CheckFailure::new(IN_TIME, format!("request {} had to end by {answer_by}", request.0)))
             }
             Some(_) | None => Ok(()),
         }

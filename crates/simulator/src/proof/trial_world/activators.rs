@@ -158,6 +158,26 @@ impl TrialWorld<'_> {
         if self.has_ended(process) {
             return;
         }
+        self.hand_to_activator(process, event);
+        for service in self.services() {
+            self.plan_look(process, service);
+        }
+    }
+
+    /// The same of one Service alone, which brings no deadline of another one nearer.
+    pub(super) fn tell_of_service(
+        &mut self,
+        process: ActivatorProcess,
+        service: ServiceNumber,
+        event: ActivatorEvent,
+    ) {
+        if !self.has_ended(process) {
+            self.hand_to_activator(process, event);
+            self.plan_look(process, service);
+        }
+    }
+
+    fn hand_to_activator(&mut self, process: ActivatorProcess, event: ActivatorEvent) {
         let revision = revision_ordered(&event).cloned();
         let order =
             (revision.is_some() || matches!(event, ActivatorEvent::SyncBegan { .. })).then(|| event.clone());
@@ -175,9 +195,6 @@ impl TrialWorld<'_> {
         }
         while let Some(command) = self.activators[process.activator.0].core.next_command() {
             self.obey_activator(process, command);
-        }
-        for service in self.services() {
-            self.plan_look(process, service);
         }
     }
 
@@ -201,7 +218,7 @@ impl TrialWorld<'_> {
         let due = revision.and_then(ActivatorRevision::next_deadline);
         if due.is_some_and(|due| due <= shown) {
             let revision = self.names[service.0].clone();
-            self.tell_activator(process, ActivatorEvent::RevisionIsDue { revision });
+            self.tell_of_service(process, service, ActivatorEvent::RevisionIsDue { revision });
         } else {
             self.plan_look(process, service);
         }
@@ -276,14 +293,10 @@ impl TrialWorld<'_> {
 
     /// The activator for a request: one that the route names, if any of those is there.
     pub(super) fn receiver(&self, request: &TrialRequest) -> Option<ActivatorNumber> {
-        let named = |activator: &ActivatorNumber| self.is_named(request.service, *activator);
-        let there: Vec<ActivatorNumber> = (0..self.activators.len())
-            .map(ActivatorNumber)
-            .filter(|activator| !self.activators[activator.0].state.is_down())
-            .collect();
-        let named: Vec<ActivatorNumber> = there.iter().copied().filter(named).collect();
-        let candidates = if named.is_empty() { there } else { named };
-        candidates.get(request.of_service % candidates.len().max(1)).copied()
+        let all = (0..self.activators.len()).map(ActivatorNumber);
+        let there = all.filter(|activator| !self.activators[activator.0].state.is_down());
+        let named = there.clone().filter(|activator| self.is_named(request.service, *activator));
+        in_turn(named, request.of_service).or_else(|| in_turn(there, request.of_service))
     }
 
     /// Whether the route of a Service names an activator.
@@ -304,6 +317,15 @@ impl TrialWorld<'_> {
             | (Some(Routing::Direct), Routing::Direct) => {}
         }
     }
+}
+
+/// The one of some activators whose turn it is; `None` if there are none.
+fn in_turn(
+    mut activators: impl Iterator<Item = ActivatorNumber> + Clone,
+    turn: usize,
+) -> Option<ActivatorNumber> {
+    let count = activators.clone().count();
+    activators.nth(turn.checked_rem(count)?)
 }
 
 /// The revision that an order of an owner is about.

@@ -226,26 +226,17 @@ impl TrialWorld<'_> {
         }
     }
 
-    fn delay_on(&self, connection: &TrialConnection) -> Duration {
-        let group = (connection.process.owner, connection.far_end);
-        connection.delay + self.disturbances.slowness(group, self.now)
-    }
-
     pub(super) fn send_to_far_end(&mut self, number: ConnectionNumber, event: TrialEvent) {
-        let Some(delay) = self.connections.get(&number).map(|connection| self.delay_on(connection)) else {
-            return;
-        };
         let Some(connection) = self.connections.get_mut(&number) else { return };
-        let at = connection.to_far_end.arrival(self.now, delay);
+        let slowness = self.disturbances.slowness(connection.group(), self.now);
+        let at = connection.to_far_end.arrival(self.now, connection.delay + slowness);
         self.at(at, event);
     }
 
     pub(super) fn say_to_owner(&mut self, number: ConnectionNumber, word: WordToOwner) {
-        let Some(delay) = self.connections.get(&number).map(|connection| self.delay_on(connection)) else {
-            return;
-        };
         let Some(connection) = self.connections.get_mut(&number) else { return };
-        let at = connection.to_owner.arrival(self.now, delay);
+        let slowness = self.disturbances.slowness(connection.group(), self.now);
+        let at = connection.to_owner.arrival(self.now, connection.delay + slowness);
         self.at(at, TrialEvent::OwnerHearsWord(number, Box::new(word)));
     }
 
@@ -285,9 +276,7 @@ impl TrialWorld<'_> {
     fn note_word_of_activator(&mut self, owner: OwnerNumber, word: &ActivatorWord) {
         match word {
             ActivatorWord::Hello(_) | ActivatorWord::Loads { .. } | ActivatorWord::Present { .. } => {
-                for name in &self.names {
-                    self.checks.load_heard(owner, name, self.now);
-                }
+                self.checks.loads_heard(owner, self.now);
             }
             ActivatorWord::Acknowledged { .. } | ActivatorWord::Emptied { .. } | ActivatorWord::Draining => {}
         }

@@ -140,7 +140,7 @@ impl TrialWorld<'_> {
             })
             .collect();
         for seated in held {
-            self.answer(PodReply::Broken, seated);
+            self.answer(PodReply::Broken, Box::new(seated));
         }
         self.remove_pod(number);
         let trouble = &mut self.troubles[service.0];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throttling::{ActivatorEvent, ActivatorRevision, Dispatch, RequestEvent};
+use throttling::{ActivatorEvent, ActivatorRevision, Dispatch, RequestEvent, RequestWay};
 use vocabulary::{RevisionName, Slice};
 
 use super::{TrialWorld, request_of};
@@ -70,14 +70,17 @@ impl TrialWorld<'_> {
         let name = self.names[service.0].clone();
         let known = &mut self.activators[activator.0];
         let shown = known.clock.read(self.now);
-        if let Some(pick) = known.core.pick_direct(&name, shown) {
-            return self.send_to_pod(activator, number, SimulatedSeat::Direct(pick));
-        }
-        let Some(ticket) = known.core.draw_ticket(&name) else {
-            if known.is_synced && self.is_named(service, activator) {
-                self.checks.revision_unknown(process, &name);
+        let ticket = match known.core.way_of_request(&name, shown) {
+            Some(RequestWay::Queue(ticket)) => ticket,
+            Some(RequestWay::Direct(pick)) => {
+                return self.send_to_pod(activator, number, SimulatedSeat::Direct(pick));
             }
-            return self.at(self.now + TRY_AGAIN, TrialEvent::RequestIsSent(number));
+            None => {
+                if known.is_synced && self.is_named(service, activator) {
+                    self.checks.revision_unknown(process, &name);
+                }
+                return self.at(self.now + TRY_AGAIN, TrialEvent::RequestIsSent(number));
+            }
         };
         let has_ready_pod = known.core.revision(&name).is_some_and(ActivatorRevision::has_ready_pod);
         let cause = if has_ready_pod { ReachedState::WaitedForSlot } else { ReachedState::WaitedFromZero };
@@ -139,7 +142,7 @@ impl TrialWorld<'_> {
         self.at(self.now + self.delays.request, event);
     }
 
-    pub(super) fn request_reaches_pod(&mut self, seated: SeatedRequest) {
+    pub(super) fn request_reaches_pod(&mut self, seated: Box<SeatedRequest>) {
         if self.is_lost(&seated) {
             return;
         }
@@ -147,7 +150,7 @@ impl TrialWorld<'_> {
             let shown = self.pods.get(&number)?.clock.read(self.now);
             // A pod that has not started takes no connection, as one that is gone.
             let pod = self.platform.pod_mut(number).filter(|pod| pod.has_started())?;
-            Some((number, pod.arrive(seated, shown)))
+            Some((number, pod.arrive(*seated, shown)))
         });
         let Some((pod, admission)) = admission else {
             return self.answer(PodReply::NotStarted, seated);
@@ -173,12 +176,12 @@ impl TrialWorld<'_> {
         }
     }
 
-    fn begin_work(&mut self, pod: PodNumber, seated: SeatedRequest) {
+    fn begin_work(&mut self, pod: PodNumber, seated: Box<SeatedRequest>) {
         let at = self.now + seated.request.service_time;
-        self.at(at, TrialEvent::WorkEnds(pod, Box::new(seated)));
+        self.at(at, TrialEvent::WorkEnds(pod, seated));
     }
 
-    pub(super) fn work_ends(&mut self, number: PodNumber, seated: SeatedRequest) {
+    pub(super) fn work_ends(&mut self, number: PodNumber, seated: Box<SeatedRequest>) {
         let Some(shown) = self.pods.get(&number).map(|known| known.clock.read(self.now)) else { return };
         let Some(pod) = self.platform.pod_mut(number) else { return };
         let next = pod.finish(seated.origin(), shown);
@@ -186,20 +189,20 @@ impl TrialWorld<'_> {
             self.answer(PodReply::Served, seated);
         }
         if let Some(next) = next {
-            self.begin_work(number, next);
+            self.begin_work(number, Box::new(next));
         }
         self.pod_changed(number);
         self.end_if_drained(number);
     }
 
-    pub(super) fn answer(&mut self, outcome: PodReply, seated: SeatedRequest) {
+    pub(super) fn answer(&mut self, outcome: PodReply, seated: Box<SeatedRequest>) {
         let number = request_of(&seated);
         if let Some(request) = number.and_then(|number| self.requests.get_mut(&number))
             && let Some(activator) = request.place.activator()
         {
             request.place = RequestPosition::OnTheWay { activator };
         }
-        let event = TrialEvent::AnswerReachesActivator(outcome, Box::new(seated));
+        let event = TrialEvent::AnswerReachesActivator(outcome, seated);
         self.at(self.now + self.delays.request, event);
     }
 
@@ -288,7 +291,7 @@ impl TrialWorld<'_> {
 
     fn tell_of_request(&mut self, process: ActivatorProcess, service: ServiceNumber, event: RequestEvent) {
         let revision = self.names[service.0].clone();
-        self.tell_activator(process, ActivatorEvent::Request { revision, event });
+        self.tell_of_service(process, service, ActivatorEvent::Request { revision, event });
     }
 
     pub(super) fn end_request(&mut self, number: RequestNumber, end: RequestEnd) {
