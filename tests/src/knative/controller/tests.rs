@@ -255,6 +255,10 @@ fn a_new_revision_takes_over_once_it_is_ready() {
     assert_eq!(reachability(&world, "hello-00002"), "Reachable");
 }
 
+fn target(revision: &str, percent: u32, is_latest: bool) -> Value {
+    json!({"revisionName": revision, "percent": percent, "latestRevision": is_latest})
+}
+
 #[test]
 fn traffic_says_which_revisions_are_reachable_and_makes_none() {
     let mut world = World::new();
@@ -266,17 +270,13 @@ fn traffic_says_which_revisions_are_reachable_and_makes_none() {
     world.put(PlayedKind::KnativeService, "default", "hello", second);
     world.settle();
     world.change(PlayedKind::PodAutoscaler, "hello-00002", &json!({"status": status}));
-    let target = |revision: &str, percent: u32, is_latest: bool| {
-        json!({"revisionName": revision, "percent": percent, "latestRevision": is_latest})
-    };
     let traffic =
         |world: &World| world.object(PlayedKind::KnativeService, "hello")["status"]["traffic"].clone();
     let split = json!([target("hello-00001", 80, false), target("hello-00002", 20, true)]);
     assert_eq!(traffic(&world), split);
     let reachability = |world: &World| {
-        ["hello-00001", "hello-00002"].map(|name| {
-            text(&world.object(PlayedKind::PodAutoscaler, name), "/spec/reachability").to_owned()
-        })
+        ["hello-00001", "hello-00002"]
+            .map(|name| text(&world.object(PlayedKind::PodAutoscaler, name), "/spec/reachability").to_owned())
     };
     assert_eq!(reachability(&world), ["Reachable", "Reachable"]);
 
