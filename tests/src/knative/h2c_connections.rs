@@ -10,6 +10,9 @@ use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
+/// How many connections one request is given to, none of which takes a byte of it.
+const ATTEMPTS_MAX: usize = 10;
+
 /// Connections that are kept as long as the next hop likes them.
 #[derive(Clone, Default)]
 pub(super) struct H2cConnections(Arc<Mutex<BTreeMap<SocketAddr, SendRequest<Incoming>>>>);
@@ -21,14 +24,17 @@ impl H2cConnections {
         mut request: Request<Incoming>,
         to: SocketAddr,
     ) -> anyhow::Result<Response<Incoming>> {
+        let mut attempts = 1;
         loop {
-            let (mut sender, is_kept) = self.sender(to).await?;
+            let mut sender = self.sender(to).await?;
             match sender.try_send_request(request).await {
                 Ok(response) => return Ok(response),
                 Err(mut error) => match error.take_message() {
-                    // Not a byte of it was sent: the next hop had closed the connection before.
-                    Some(unsent) if is_kept => {
+                    // Not a byte of it was sent: the next hop has said before that it leaves. One that drains
+                    // says so of a new connection, too, and serves what comes in the same moment.
+                    Some(unsent) if attempts < ATTEMPTS_MAX => {
                         self.forget(to);
+                        attempts += 1;
                         request = unsent;
                     }
                     Some(_) | None => return Err(error.into_error().into()),
@@ -37,10 +43,10 @@ impl H2cConnections {
         }
     }
 
-    /// A connection, and whether it was there before.
-    async fn sender(&self, to: SocketAddr) -> anyhow::Result<(SendRequest<Incoming>, bool)> {
+    /// A connection that is there, or a new one.
+    async fn sender(&self, to: SocketAddr) -> anyhow::Result<SendRequest<Incoming>> {
         if let Some(kept) = self.kept(to) {
-            return Ok((kept, true));
+            return Ok(kept);
         }
         let stream = TcpStream::connect(to).await?;
         stream.set_nodelay(true)?;
@@ -50,7 +56,7 @@ impl H2cConnections {
             let _ = connection.await;
         });
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(to, sender.clone());
-        Ok((sender, false))
+        Ok(sender)
     }
 
     fn kept(&self, to: SocketAddr) -> Option<SendRequest<Incoming>> {
