@@ -13,6 +13,7 @@
 pub mod activator;
 pub mod controller;
 mod forwarding;
+mod h2c_connections;
 pub mod ingress;
 mod keys;
 mod kind_watch;
@@ -26,5 +27,6 @@ mod revision_spec;
 mod revision_throttler;
 mod stat_bytes;
 mod subset;
+mod upgrades;
 
 pub use objects::PlayedKind;

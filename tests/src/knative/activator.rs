@@ -1,7 +1,7 @@
 //! Knative's activator, as far as an autoscaler and clients meet it: contract §7.3, data plane §3.
 //!
 //! It takes requests for revisions, holds them while no pod has room, finds ready pods by probes, and pushes
-//! its load over a WebSocket. Not played: meshes, TLS, WebSockets of clients, traces.
+//! its load over a WebSocket. Not played: meshes, TLS, traces.
 
 mod backends;
 mod push_link;

@@ -14,6 +14,7 @@ mod revisions;
 mod services;
 mod sidecar;
 mod statuses;
+mod traffic;
 
 pub use process::run;
 

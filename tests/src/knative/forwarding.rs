@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::HOST;
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Empty, Full};
@@ -20,7 +20,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 
+use super::h2c_connections::H2cConnections;
 use super::request_gate::{NETWORK_HASH, ProbeAnswer, text};
+use super::upgrades::AskedUpgrade;
 use crate::hop_by_hop::end_hop;
 
 /// The body of an answer, whatever it comes from.
@@ -61,23 +63,19 @@ impl<Guard: Unpin> Body for KeptBody<Guard> {
 #[derive(Clone)]
 pub(super) struct HopClient {
     http1: Client<HttpConnector, Incoming>,
-    h2c: Client<HttpConnector, Incoming>,
+    h2c: H2cConnections,
 }
 
 impl HopClient {
     pub(super) fn new() -> Self {
-        let client = |is_h2c| {
-            let mut connector = HttpConnector::new();
-            connector.set_nodelay(true);
-            Client::builder(TokioExecutor::new())
-                .http2_only(is_h2c)
-                .pool_timer(TokioTimer::new())
-                .build(connector)
-        };
-        Self { http1: client(false), h2c: client(true) }
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        let http1 = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
+        Self { http1, h2c: H2cConnections::default() }
     }
 
-    /// Sends a request on, with the Host that its header names; `guard` lives until the answer has been read.
+    /// Sends a request on, with the Host that its header names; `guard` lives until the answer has been read,
+    /// or until a connection that has switched protocols ends.
     pub(super) async fn forward<Guard>(
         &self,
         mut request: Request<Incoming>,
@@ -88,26 +86,55 @@ impl HopClient {
     where
         Guard: Unpin + Send + 'static,
     {
-        let path = request.uri().path_and_query().cloned();
-        let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
-        let authority = to.to_string();
-        *request.uri_mut() = Uri::builder()
-            .scheme("http")
-            .authority(authority)
-            .path_and_query(path)
-            .build()
-            .expect("a scheme, an address and a path make a target");
-        *request.version_mut() = if speaks_h2c { Version::HTTP_2 } else { Version::HTTP_11 };
+        let upgrade = if speaks_h2c { None } else { AskedUpgrade::take(&mut request) };
         end_hop(request.headers_mut());
-        let client = if speaks_h2c { &self.h2c } else { &self.http1 };
-        match client.request(request).await {
-            Ok(mut response) => {
-                end_hop(response.headers_mut());
-                response.map(|body| KeptBody { body, _guard: guard }.boxed_unsync())
+        if let Some(upgrade) = &upgrade {
+            upgrade.ask_onward(request.headers_mut());
+        }
+        let answered = if speaks_h2c {
+            let host = host_over_http2(&request, to);
+            request.headers_mut().remove(HOST);
+            self.h2c.send(aimed(request, host, Version::HTTP_2), to).await
+        } else {
+            let request = aimed(request, address_as_host(to), Version::HTTP_11);
+            self.http1.request(request).await.map_err(anyhow::Error::from)
+        };
+        match (answered, upgrade) {
+            (Ok(answer), Some(upgrade)) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                upgrade.switch(answer, guard).map(|()| own_body(Bytes::new()))
             }
-            Err(error) => plain(StatusCode::BAD_GATEWAY, format!("{error}\n")),
+            (Ok(mut answer), _) => {
+                end_hop(answer.headers_mut());
+                answer.map(|body| KeptBody { body, _guard: guard }.boxed_unsync())
+            }
+            (Err(error), _) => plain(StatusCode::BAD_GATEWAY, format!("{error:#}\n")),
         }
     }
+}
+
+/// The request with a whole target of this host.
+fn aimed(mut request: Request<Incoming>, host: Authority, version: Version) -> Request<Incoming> {
+    let path = request.uri().path_and_query().cloned();
+    let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
+    *request.uri_mut() = Uri::builder()
+        .scheme("http")
+        .authority(host)
+        .path_and_query(path)
+        .build()
+        .expect("a scheme, a host and a path make a target");
+    *request.version_mut() = version;
+    request
+}
+
+/// The host of a request that goes on over HTTP/2, where no header names it: that of the header, else the one
+/// that it came with over HTTP/2, else the address.
+fn host_over_http2(request: &Request<Incoming>, to: SocketAddr) -> Authority {
+    let header = text(request.headers(), HOST.as_str()).parse::<Authority>().ok();
+    header.or_else(|| request.uri().authority().cloned()).unwrap_or_else(|| address_as_host(to))
+}
+
+fn address_as_host(address: SocketAddr) -> Authority {
+    address.to_string().parse().expect("an address and a port are a host")
 }
 
 /// A new connection of HTTP/1.1 for probes, which have no body. It ends with the sender.
@@ -137,10 +164,13 @@ pub(super) fn set(headers: &mut HeaderMap, name: &'static str, value: &str) {
 
 /// An answer of the proxy's own.
 pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<StandInBody> {
-    let body = Full::new(body.into()).map_err(|never| match never {});
-    let mut response = Response::new(body.boxed_unsync());
+    let mut response = Response::new(own_body(body.into()));
     *response.status_mut() = status;
     response
+}
+
+fn own_body(bytes: Bytes) -> StandInBody {
+    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// An answer to a probe.
@@ -158,7 +188,14 @@ where
     Answer: Fn(Request<Incoming>) -> Answering + Clone + Send + 'static,
     Answering: Future<Output = Response<StandInBody>> + Send + 'static,
 {
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?;
+    serve_listener(TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?, answer).await
+}
+
+async fn serve_listener<Answer, Answering>(listener: TcpListener, answer: Answer) -> anyhow::Result<()>
+where
+    Answer: Fn(Request<Incoming>) -> Answering + Clone + Send + 'static,
+    Answering: Future<Output = Response<StandInBody>> + Send + 'static,
+{
     loop {
         let (stream, _) = listener.accept().await?;
         // Without it only latency is lost.
@@ -171,7 +208,10 @@ where
         // How a connection ends is its client's to judge.
         tokio::spawn(async move {
             let server = auto::Builder::new(TokioExecutor::new());
-            let _ = server.serve_connection(TokioIo::new(stream), service).await;
+            let _ = server.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! An ingress of Knative's, as far as activators and queue-proxies meet it: contract §5.2 to §5.4.
 //!
-//! It sends requests to the addresses that stand behind a revision's public Service, names the revision by
-//! headers over what a client wrote, rewrites the Host of mapped names, and asks whether its routes are
-//! programmed, by probes through itself. Not played: traffic splits, tags, TLS, upgrades.
+//! It chooses a revision by the shares of a Service's traffic, sends requests to the addresses that stand
+//! behind the revision's public Service, names it by headers over what a client wrote, rewrites the Host of
+//! mapped names, and asks whether its routes are programmed, by probes through itself. Not played: tags, TLS.
 
 mod routes;
 
@@ -72,11 +72,6 @@ fn verdict(status: StatusCode, hash: &str, expected: &str) -> ProbeVerdict {
     }
 }
 
-/// The hash of the version of a route: another revision has another one.
-fn hash_of(route: &IngressRoute) -> String {
-    format!("{}-{}", route.namespace, route.revision)
-}
-
 /// Plays an ingress until it is told to end.
 pub async fn run() -> anyhow::Result<()> {
     let client = Client::try_default().await.context("the ingress runs in a pod of a cluster")?;
@@ -122,9 +117,15 @@ fn note_config_map(routes: &mut IngressRoutes, object: &Value, _is_there: bool) 
 }
 
 impl IngressState {
+    /// The route of the next request for a host.
     fn route(&self, host: &str) -> Option<IngressRoute> {
         let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
-        self.routes.lock().unwrap_or_else(PoisonError::into_inner).find(host)
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner).take_turn(host)
+    }
+
+    /// The version of the route of a host, by which a prober knows its answer.
+    fn version(&self, host: &str) -> Option<String> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner).version(host)
     }
 
     async fn answer(self: Arc<Self>, mut request: Request<Incoming>) -> Response<StandInBody> {
@@ -154,10 +155,10 @@ impl IngressState {
             let hosts = self.routes.lock().unwrap_or_else(PoisonError::into_inner).hosts();
             let mut verdicts = BTreeMap::new();
             for host in hosts {
-                let Some(route) = self.route(&host) else { continue };
+                let Some(version) = self.version(&host) else { continue };
                 let asked = tokio::time::timeout(PROBE_LIMIT, probe(&host)).await;
                 let found = match asked {
-                    Ok(Ok((status, hash))) => verdict(status, &hash, &hash_of(&route)),
+                    Ok(Ok((status, hash))) => verdict(status, &hash, &version),
                     Ok(Err(_)) | Err(_) => ProbeVerdict::Retried(0),
                 };
                 verdicts.insert(host, found);
@@ -181,7 +182,7 @@ fn onward(headers: &mut HeaderMap, host: &str, route: &IngressRoute) {
         None => set(headers, "host", host),
     }
     if text(headers, NETWORK_HASH) == OVERRIDE {
-        set(headers, NETWORK_HASH, &hash_of(route));
+        set(headers, NETWORK_HASH, &route.version);
     }
 }
 
@@ -206,10 +207,10 @@ mod tests {
     #[test]
     fn a_route_is_ready_by_its_own_hash_or_by_an_app_without_probes() {
         let of = |status: u16, hash: &str| {
-            verdict(StatusCode::from_u16(status).expect("a status"), hash, "shop-hello-00001")
+            verdict(StatusCode::from_u16(status).expect("a status"), hash, "shop/hello-00001=100")
         };
-        assert_eq!(of(200, "shop-hello-00001"), ProbeVerdict::Programmed);
-        assert_eq!(of(200, "shop-hello-00000"), ProbeVerdict::Retried(200), "the version before");
+        assert_eq!(of(200, "shop/hello-00001=100"), ProbeVerdict::Programmed);
+        assert_eq!(of(200, "shop/hello-00000=100"), ProbeVerdict::Retried(200), "the version before");
         assert_eq!(of(200, ""), ProbeVerdict::Programmed);
         for status in [404, 503] {
             assert_eq!(of(status, ""), ProbeVerdict::Retried(status), "the route would never be ready");
@@ -222,6 +223,7 @@ mod tests {
         let mut route = IngressRoute {
             namespace: "shop".to_owned(),
             revision: "hello-00001".to_owned(),
+            version: "shop/hello-00001=100".to_owned(),
             rewritten_host: None,
             addresses: Vec::new(),
         };
@@ -233,7 +235,7 @@ mod tests {
         let read = |headers: &HeaderMap, name| text(headers, name).to_owned();
         assert_eq!(read(&headers, REVISION_HEADER), "hello-00001");
         assert_eq!(read(&headers, NAMESPACE_HEADER), "shop");
-        assert_eq!(read(&headers, NETWORK_HASH), "shop-hello-00001");
+        assert_eq!(read(&headers, NETWORK_HASH), "shop/hello-00001=100");
         assert_eq!(read(&headers, "host"), "hello.shop.example.com");
         assert_eq!(read(&headers, ORIGINAL_HOST), "");
         route.rewritten_host = Some("hello.shop.svc.cluster.local".to_owned());

@@ -6,6 +6,9 @@ pub(super) const SERVICE: &str = "serving.knative.dev/service";
 pub(super) const CONFIGURATION: &str = "serving.knative.dev/configuration";
 pub(super) const GENERATION: &str = "serving.knative.dev/configurationGeneration";
 pub(super) const ROUTING_STATE: &str = "serving.knative.dev/routingState";
+/// On a revision alone, by which the stand-in knows the template that it was made of: no Configuration is
+/// played, whose generation would say it.
+pub(super) const TEMPLATE: &str = "stand-in.example.com/template";
 /// By which the controller knows whether it has to write a Deployment's template again.
 pub(super) const DEPLOYMENT_HASH: &str = "serving.knative.dev/deployment-hash";
 /// Settings of the autoscaler, which stand on no Deployment.

@@ -2,7 +2,7 @@
 //!
 //! It takes requests at its port and passes them to the app with every header but those that are its own, so
 //! that the app shows what reached it; it answers probes by the app's readiness, and says its load on a page.
-//! Not played: TLS, metrics of requests, the request log, upgrades, full duplex.
+//! Not played: TLS, metrics of requests, the request log, full duplex, the cut of WebSockets in a drain.
 
 mod app_probe;
 mod proxy_settings;

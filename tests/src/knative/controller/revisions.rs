@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::conditions::condition;
 use super::planned_write::{ControllerStep, PlannedWrite, WriteForm, ensured};
 use super::sidecar::{SidecarSettings, queue_proxy, user_port};
+use super::traffic::{latest_ready, leads_to, revisions_of, traffic_of};
 use crate::knative::keys;
 use crate::knative::objects::{
     KnownObjects, ObjectId, PlayedKind, entries, label, number, owner_reference, text,
@@ -12,19 +13,23 @@ use crate::knative::objects::{
 use crate::knative::revision_spec::{is_h2c, timeout_seconds};
 use crate::knative::subset::hash;
 
-/// The revision of a Service's present generation, and the routing states of all.
+/// The revision of a Service's present template, and the routing states of all.
 pub(super) fn of_service(known: &KnownObjects, id: &ObjectId, service: &Value) -> Vec<PlannedWrite> {
-    let generation = number(service, "/metadata/generation");
-    let name = revision_name(&id.name, generation);
-    let revision = id.beside(PlayedKind::Revision, &name);
     let mut writes = Vec::new();
-    if known.get(&revision).is_none() {
-        writes.extend(ensured(known, ControllerStep::Revisions, revision, revision_of(service)));
+    if present_revision(known, id, service).is_none() {
+        let former = revisions_of(known, id).last();
+        let former = former.and_then(|(_, former)| label(former, keys::GENERATION).parse::<u32>().ok());
+        let generation = former.map_or(1, |former| former + 1);
+        let revision = id.beside(PlayedKind::Revision, &format!("{}-{generation:05}", id.name));
+        let wanted = revision_of(service, generation);
+        writes.extend(ensured(known, ControllerStep::Revisions, revision, wanted));
     }
-    let latest_ready = latest_ready(known, id);
+    let (latest_ready, traffic) = (latest_ready(known, id), traffic_of(known, id, service));
     for (id, revision) in revisions_of(known, id) {
-        let state = routing_state(id, latest_ready);
-        if label(revision, keys::ROUTING_STATE) != state {
+        let former = label(revision, keys::ROUTING_STATE);
+        let is_routed = leads_to(&traffic, &id.name);
+        let state = if is_routed { "active" } else { idle_state(id, former, latest_ready) };
+        if former != state {
             let patch = json!({"metadata": {"labels": {keys::ROUTING_STATE: state}}});
             let form = WriteForm::Patch(patch);
             writes.push(PlannedWrite { step: ControllerStep::Revisions, id: id.clone(), form });
@@ -33,44 +38,41 @@ pub(super) fn of_service(known: &KnownObjects, id: &ObjectId, service: &Value) -
     writes
 }
 
-pub(super) fn revision_name(service: &str, generation: i64) -> String {
-    format!("{service}-{generation:05}")
-}
-
-/// The revisions of a Service, the oldest first.
-fn revisions_of<'k>(
+/// The revision of a Service's present template; `None` until it is made. A change of the traffic alone makes
+/// none.
+pub(super) fn present_revision<'k>(
     known: &'k KnownObjects,
-    service: &'k ObjectId,
-) -> impl Iterator<Item = (&'k ObjectId, &'k Value)> {
-    known.of_kind(PlayedKind::Revision).filter(move |(id, revision)| {
-        id.namespace == service.namespace && label(revision, keys::SERVICE) == service.name
-    })
+    id: &'k ObjectId,
+    service: &Value,
+) -> Option<(&'k ObjectId, &'k Value)> {
+    let template = service_template_hash(service);
+    let latest = revisions_of(known, id).last();
+    latest.filter(|(_, revision)| revision["metadata"]["annotations"][keys::TEMPLATE] == template.as_str())
 }
 
-/// The newest revision of a Service that is ready, to which its route leads.
-pub(super) fn latest_ready<'k>(known: &'k KnownObjects, service: &'k ObjectId) -> Option<&'k str> {
-    let ready = revisions_of(known, service).filter(|(_, one)| condition(one, "Ready").status == "True");
-    ready.last().map(|(id, _)| id.name.as_str())
+/// The state of a revision to which no route leads: one that was routed, or that a newer one has overtaken,
+/// is kept in reserve. Names of revisions have five digits, so they sort by their generation.
+fn idle_state(revision: &ObjectId, former: &str, latest_ready: Option<&str>) -> &'static str {
+    let is_overtaken = latest_ready.is_some_and(|ready| revision.name.as_str() < ready);
+    if is_overtaken || ["active", "reserve"].contains(&former) { "reserve" } else { "pending" }
 }
 
-/// Names of revisions have five digits, so they sort by their generation.
-fn routing_state(revision: &ObjectId, latest_ready: Option<&str>) -> &'static str {
-    match latest_ready {
-        Some(ready) if revision.name == ready => "active",
-        Some(ready) if revision.name.as_str() < ready => "reserve",
-        Some(_) | None => "pending",
-    }
+/// A short text for the template of a Service.
+fn service_template_hash(service: &Value) -> String {
+    let template = service.pointer("/spec/template").unwrap_or(&Value::Null);
+    format!("{:016x}", hash(template.to_string().as_bytes()))
 }
 
-fn revision_of(service: &Value) -> Value {
+fn revision_of(service: &Value, generation: u32) -> Value {
     let template = service.pointer("/spec/template").cloned().unwrap_or_default();
     let mut annotations = entries(&template, "/metadata/annotations");
     // The webhook and the controller default both.
     annotations.entry(keys::CLASS).or_insert(json!("kpa.autoscaling.knative.dev"));
     annotations.entry(keys::METRIC).or_insert(json!("concurrency"));
+    annotations.insert(keys::TEMPLATE.to_owned(), json!(service_template_hash(service)));
     let name = text(service, "/metadata/name");
     let mut labels = entries(&template, "/metadata/labels");
-    let generation = number(service, "/metadata/generation").to_string();
+    let generation = generation.to_string();
     for (key, value) in
         [(keys::SERVICE, name), (keys::CONFIGURATION, name), (keys::GENERATION, generation.as_str())]
     {
@@ -131,6 +133,7 @@ fn labels_of(revision: &Value) -> Map<String, Value> {
 
 fn autoscaler_of(known: &KnownObjects, id: &ObjectId, revision: &Value, deployment: &Value) -> Value {
     let mut annotations = entries(revision, "/metadata/annotations");
+    annotations.remove(keys::TEMPLATE);
     // A setting that was removed from the revision goes from its autoscaler, too.
     let live = known.get(&id.beside(PlayedKind::PodAutoscaler, &id.name));
     for key in live.map(|live| entries(live, "/metadata/annotations")).unwrap_or_default().keys() {
@@ -182,7 +185,7 @@ fn deployment_of(known: &KnownObjects, system: &str, revision: &Value) -> Value 
     let mut own_labels = labels.clone();
     own_labels.insert(keys::DEPLOYMENT_HASH.to_owned(), json!(template_hash(revision, sidecar)));
     let mut annotations = entries(revision, "/metadata/annotations");
-    annotations.retain(|key, _| !key.starts_with(keys::AUTOSCALING));
+    annotations.retain(|key, _| !key.starts_with(keys::AUTOSCALING) && key != keys::TEMPLATE);
     let uid = &labels[keys::REVISION_UID];
     json!({
         "metadata": {

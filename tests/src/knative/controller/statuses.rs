@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::conditions::{ConditionText, condition, written};
 use super::planned_write::{ControllerStep, PlannedWrite, ensured_status};
-use super::revisions::{latest_ready, revision_name};
-use crate::knative::objects::{KnownObjects, ObjectId, PlayedKind, number, text};
+use super::revisions::present_revision;
+use super::traffic::{latest_ready, traffic_of};
+use crate::knative::objects::{KnownObjects, ObjectId, PlayedKind, list, number, text};
 
 /// The reason of a revision that its autoscaler gave up, and the message.
 const NEVER_ACHIEVED: (&str, &str) = ("ProgressDeadlineExceeded", "Initial scale was never achieved");
@@ -53,25 +54,26 @@ fn resources<'o>(revision: &'o Value, autoscaler: &'o Value) -> ConditionText<'o
     ConditionText::new(name, "Unknown").because("Deploying", "")
 }
 
-/// The status of a Service, where it is not as it is to be. No ingress is played: a route is ready when a
-/// revision is.
+/// The status of a Service, where it is not as it is to be. Its route is ready once it leads to a revision: no
+/// ingress is asked.
 pub(super) fn of_service(
     known: &KnownObjects,
     id: &ObjectId,
     service: &Value,
     now: &str,
 ) -> Option<PlannedWrite> {
-    let created = revision_name(&id.name, number(service, "/metadata/generation"));
-    let revision = known.get(&id.beside(PlayedKind::Revision, &created))?;
-    let latest_ready = latest_ready(known, id);
+    let (created, revision) = present_revision(known, id, service)?;
+    let traffic = traffic_of(known, id, service);
     let ready = condition(revision, "Ready");
-    let routes = ConditionText::new("RoutesReady", if latest_ready.is_some() { "True" } else { "Unknown" });
+    let is_routed = !list(&traffic, "").is_empty();
+    let routes = ConditionText::new("RoutesReady", if is_routed { "True" } else { "Unknown" });
     let conditions = [ready.renamed("ConfigurationsReady"), routes, ready];
     let host = format!("{}.{}", id.name, id.namespace);
     let status = json!({
         "observedGeneration": number(service, "/metadata/generation"),
-        "latestCreatedRevisionName": created,
-        "latestReadyRevisionName": latest_ready,
+        "latestCreatedRevisionName": created.name,
+        "latestReadyRevisionName": latest_ready(known, id),
+        "traffic": traffic,
         "url": format!("http://{host}.example.com"),
         "address": {"url": format!("http://{host}.svc.cluster.local")},
         "conditions": written(service, &conditions, now),

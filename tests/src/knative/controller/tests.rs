@@ -255,6 +255,44 @@ fn a_new_revision_takes_over_once_it_is_ready() {
     assert_eq!(reachability(&world, "hello-00002"), "Reachable");
 }
 
+fn target(revision: &str, percent: u32, is_latest: bool) -> Value {
+    json!({"revisionName": revision, "percent": percent, "latestRevision": is_latest})
+}
+
+#[test]
+fn traffic_says_which_revisions_are_reachable_and_makes_none() {
+    let mut world = World::new();
+    let status = json!({"serviceName": "x", "conditions": conditions(["True", ""], true)});
+    world.status(&status);
+    let mut second = service("two");
+    let split = [json!({"revisionName": "hello-00001", "percent": 80}), json!({"percent": 20})];
+    second["spec"]["traffic"] = json!(split);
+    world.put(PlayedKind::KnativeService, "default", "hello", second);
+    world.settle();
+    world.change(PlayedKind::PodAutoscaler, "hello-00002", &json!({"status": status}));
+    let traffic =
+        |world: &World| world.object(PlayedKind::KnativeService, "hello")["status"]["traffic"].clone();
+    let split = json!([target("hello-00001", 80, false), target("hello-00002", 20, true)]);
+    assert_eq!(traffic(&world), split);
+    let reachability = |world: &World| {
+        ["hello-00001", "hello-00002"]
+            .map(|name| text(&world.object(PlayedKind::PodAutoscaler, name), "/spec/reachability").to_owned())
+    };
+    assert_eq!(reachability(&world), ["Reachable", "Reachable"]);
+
+    let lead_to = |world: &mut World, revision: &str| {
+        let traffic = json!({"spec": {"traffic": [{"revisionName": revision, "percent": 100}]}});
+        world.change(PlayedKind::KnativeService, "hello", &traffic);
+    };
+    lead_to(&mut world, "hello-00001");
+    assert_eq!(traffic(&world), json!([target("hello-00001", 100, false)]));
+    assert_eq!(reachability(&world), ["Reachable", "Unreachable"], "rolled back");
+    lead_to(&mut world, "hello-00003");
+    assert_eq!(traffic(&world), json!([target("hello-00001", 100, false)]), "the former traffic stays");
+    let third = ObjectId::new(PlayedKind::Revision, "default", "hello-00003");
+    assert!(world.known.get(&third).is_none(), "the template is the one of the second revision");
+}
+
 #[test]
 fn a_foreign_change_of_the_template_stays_until_the_hash_changes() {
     let mut world = World::new();

@@ -14,13 +14,14 @@ use tests::{Load, eventually};
 
 use crate::installing::begin_at_step_one;
 
-/// The name of every Service: each test has a namespace of its own.
+/// The name of a Service that is alone: each test has a namespace of its own.
 pub(crate) const NAME: &str = "hello";
 
 /// A Service of Knative's in the namespace of a test.
 #[derive(Clone)]
 pub(crate) struct KnativeApp {
     pub(crate) namespace: TestNamespace,
+    pub(crate) name: String,
 }
 
 /// What is to be applied.
@@ -28,6 +29,8 @@ pub(crate) struct KnativeApp {
 pub(crate) struct KnativeAppPlan {
     annotations: Map<String, Value>,
     args: Vec<String>,
+    port_name: Option<&'static str>,
+    container_concurrency: u32,
 }
 
 impl KnativeAppPlan {
@@ -48,35 +51,74 @@ impl KnativeAppPlan {
         self
     }
 
-    fn template(&self) -> Value {
-        let app = json!({"image": "test-app:test", "args": self.args, "ports": [{"containerPort": 8080}]});
-        json!({"metadata": {"annotations": self.annotations}, "spec": {"containers": [app]}})
+    /// The app refuses HTTP/1.1, and says so by the name of its port.
+    pub(crate) fn h2c(self) -> Self {
+        Self { port_name: Some("h2c"), ..self.arg("--only").arg("h2c") }
     }
 
-    /// Applies the Service to the namespace.
+    /// The most requests in a pod at once; 0, which is the default, means no limit.
+    pub(crate) fn container_concurrency(self, container_concurrency: u32) -> Self {
+        Self { container_concurrency, ..self }
+    }
+
+    fn template(&self) -> Value {
+        let mut port = json!({"containerPort": 8080});
+        if let Some(name) = self.port_name {
+            port["name"] = json!(name);
+        }
+        let app = json!({"image": "test-app:test", "args": self.args, "ports": [port]});
+        let spec = json!({"containerConcurrency": self.container_concurrency, "containers": [app]});
+        json!({"metadata": {"annotations": self.annotations}, "spec": spec})
+    }
+
+    /// Applies the Service to the namespace, where it is alone.
     pub(crate) async fn apply(self, namespace: &TestNamespace) -> KnativeApp {
+        self.apply_as(NAME, namespace).await
+    }
+
+    /// Applies the Service to the namespace under this name.
+    pub(crate) async fn apply_as(self, name: &str, namespace: &TestNamespace) -> KnativeApp {
         let service = json!({
             "apiVersion": "serving.knative.dev/v1", "kind": "Service",
-            "metadata": {"name": NAME}, "spec": {"template": self.template()},
+            "metadata": {"name": name}, "spec": {"template": self.template()},
         });
         let service: DynamicObject = serde_json::from_value(service).expect("an object");
         let api = namespace.api_of(&PlayedKind::KnativeService.resource());
         api.create(&PostParams::default(), &service).await.expect("the Service is made");
-        KnativeApp { namespace: namespace.clone() }
+        KnativeApp { namespace: namespace.clone(), name: name.to_owned() }
     }
 }
 
 impl KnativeApp {
-    /// The name of the revision of a generation.
+    /// The name of the revision of a generation, of a Service that is alone.
     pub(crate) fn revision(generation: u32) -> String {
         format!("{NAME}-{generation:05}")
     }
 
+    /// The name of a revision of this Service by its generation.
+    pub(crate) fn own_revision(&self, generation: u32) -> String {
+        format!("{}-{generation:05}", self.name)
+    }
+
+    /// The host by which clients of users ask for the Service.
+    pub(crate) fn users_host(&self) -> String {
+        format!("{}.{}.example.com", self.name, self.namespace.name)
+    }
+
     /// Applies another template, of which a new revision is made.
     pub(crate) async fn change(&self, plan: &KnativeAppPlan) {
-        let patch = Patch::Merge(json!({"spec": {"template": plan.template()}}));
+        self.patch(json!({"spec": {"template": plan.template()}})).await;
+    }
+
+    /// Changes the traffic alone, as `kn service update --traffic` does.
+    pub(crate) async fn change_traffic(&self, targets: &Value) {
+        self.patch(json!({"spec": {"traffic": targets}})).await;
+    }
+
+    async fn patch(&self, patch: Value) {
         let api = self.namespace.api_of(&PlayedKind::KnativeService.resource());
-        api.patch(NAME, &PatchParams::default(), &patch).await.expect("the Service is changed");
+        let patched = api.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.expect("the Service is changed");
     }
 
     /// Changes an annotation of a revision that runs.
@@ -108,9 +150,9 @@ impl KnativeApp {
 
     /// Waits until the Service is ready with the revision of a generation.
     pub(crate) async fn is_ready(&self, generation: u32) {
-        let revision = Self::revision(generation);
+        let revision = self.own_revision(generation);
         eventually(&format!("{revision} serves"), PATIENCE, || async {
-            let service = self.object(PlayedKind::KnativeService, NAME).await;
+            let service = self.object(PlayedKind::KnativeService, &self.name).await;
             let is_latest = service["status"]["latestReadyRevisionName"] == revision;
             let ready = status_and_reason(&service, "Ready");
             if is_latest && ready[0] == "True" { Ok(()) } else { Err(service["status"].to_string()) }
@@ -120,7 +162,7 @@ impl KnativeApp {
 
     /// Status and reason of the condition Ready of the Service.
     pub(crate) async fn service_condition(&self) -> [String; 2] {
-        self.condition(PlayedKind::KnativeService, NAME, "Ready").await
+        self.condition(PlayedKind::KnativeService, &self.name, "Ready").await
     }
 
     /// The count that is wanted of a revision.

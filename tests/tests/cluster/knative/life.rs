@@ -117,7 +117,7 @@ fn a_pod_autoscaler_of_another_class_is_not_written() {
                 KnativeAppPlan::default().apply(&other).await.is_ready(1).await;
             })
             .await;
-        let app = KnativeApp { namespace };
+        let app = KnativeApp { namespace, name: NAME.to_owned() };
         let revision = KnativeApp::revision(1);
         let autoscaler = app.object(PlayedKind::PodAutoscaler, &revision).await;
         assert!(autoscaler.is_object() && autoscaler.get("status").is_none(), "{autoscaler}");

@@ -1,13 +1,12 @@
 //! ebb's queue-proxies in the place of Knative's, too: contract §6 and the last step of §7.4, and back to the
 //! first one.
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::ListParams;
 use tests::cluster::{PATIENCE, kubectl};
-use tests::{BackgroundLoad, Load, eventually};
+use tests::{BackgroundLoad, Load};
 
 use crate::app::{KnativeApp, KnativeAppPlan, in_knative};
 use crate::installing::{apply, folder, restoring_ebb_on_failure};
+use crate::queue_proxies::have_queue_proxies;
 
 const PER_SECOND: u32 = 20;
 
@@ -15,29 +14,6 @@ const PER_SECOND: u32 = 20;
 struct RolledApps {
     behind_activators: KnativeApp,
     direct: KnativeApp,
-}
-
-/// The image of a pod's queue-proxy, and whether the pod is ready.
-fn queue_proxy(pod: &Pod) -> (String, bool) {
-    let mut containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let found = containers.find(|container| container.name == "queue-proxy");
-    let image = found.and_then(|container| container.image.clone()).unwrap_or_default();
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let mut ready = conditions.filter(|condition| condition.type_ == "Ready");
-    (image, ready.any(|condition| condition.status == "True"))
-}
-
-/// Waits until every pod is ready, with a queue-proxy of this image: those of the image before have drained
-/// and are gone.
-async fn has_queue_proxies(app: &KnativeApp, image: &str) {
-    eventually(&format!("every queue-proxy is {image}"), PATIENCE, || async {
-        let pods = app.namespace.api::<Pod>().list(&ListParams::default()).await;
-        let found: Vec<(String, bool)> =
-            pods.map_err(|error| error.to_string())?.items.iter().map(queue_proxy).collect();
-        let is_whole = found.iter().all(|(found, is_ready)| found == image && *is_ready);
-        if is_whole && !found.is_empty() { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await;
 }
 
 /// As an ingress sends requests: on a connection for each.
@@ -53,8 +29,8 @@ impl RolledApps {
     }
 
     async fn have_queue_proxies(&self, image: &str) {
-        has_queue_proxies(&self.behind_activators, image).await;
-        has_queue_proxies(&self.direct, image).await;
+        have_queue_proxies(&self.behind_activators.namespace, image, PATIENCE).await;
+        have_queue_proxies(&self.direct.namespace, image, PATIENCE).await;
     }
 
     async fn begin_traffic(&self) -> [BackgroundLoad; 2] {

@@ -1,17 +1,15 @@
 //! ebb's activators in the place of Knative's, too: contract §5, §7.2 and the second step of §7.4, and back
 //! to the first one.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::ListParams;
-use tests::cluster::{KNATIVE_SYSTEM, PATIENCE, ebb, text};
+use tests::cluster::{PATIENCE, ebb, text};
 use tests::{Load, eventually};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::app::{KnativeApp, KnativeAppPlan, NAME, in_knative, write_setting};
+use crate::gateway::Gateway;
 use crate::installing::{apply, restoring_ebb_on_failure};
 
 /// A host that a route of a user has, and no revision.
@@ -42,36 +40,20 @@ async fn load(app: &KnativeApp) -> Load {
     app.load(&KnativeApp::revision(1)).await.path("/?sleep=50").one_connection_each()
 }
 
-/// The address of the ingress.
-async fn ingress(app: &KnativeApp) -> IpAddr {
-    let pods: Api<Pod> = Api::namespaced(app.namespace.client.clone(), KNATIVE_SYSTEM);
-    eventually("the ingress has an address", PATIENCE, || async {
-        let selected = ListParams::default().labels("app=ingress");
-        let pods = pods.list(&selected).await.map_err(|error| error.to_string())?.items;
-        let address = pods.into_iter().find_map(|pod| pod.status?.pod_ip?.parse().ok());
-        address.ok_or_else(|| "none yet".to_owned())
-    })
-    .await
-}
-
 /// Contract §5.3 and §5.4: the ingress sees its probes answered for the host of a user and for a name that a
 /// user mapped, and requests of both are served.
 async fn is_reached_through_the_ingress(app: &KnativeApp) {
-    let (ingress, namespace) = (ingress(app).await, &app.namespace.name);
-    let (users, mapped) = (format!("{NAME}.{namespace}.example.com"), format!("{namespace}.example.org"));
+    let (gateway, namespace) = (Gateway::find(&app.namespace).await, &app.namespace.name);
+    let hosts = [app.users_host(), format!("{namespace}.example.org")];
+    let [_, mapped] = &hosts;
     let service = format!("{namespace}/{NAME}");
-    write_setting(&app.namespace, "stand-in-ingress", &mapped, Some(&service)).await;
-    eventually("both hosts are programmed", PATIENCE, || async {
-        let page = answer(SocketAddr::new(ingress, 8081), "verdicts", &[]).await;
-        let is_programmed = |host: &String| page.contains(&format!("{host} programmed"));
-        if [&users, &mapped].into_iter().all(is_programmed) { Ok(()) } else { Err(page) }
-    })
-    .await;
-    for host in [&users, &mapped] {
-        let served = answer(SocketAddr::new(ingress, 8080), host, &[]).await;
+    write_setting(&app.namespace, "stand-in-ingress", mapped, Some(&service)).await;
+    gateway.has_programmed(&hosts).await;
+    for host in &hosts {
+        let served = answer(gateway.requests(), host, &[]).await;
         assert!(served.starts_with("HTTP/1.1 200 "), "{host}: {served}");
     }
-    write_setting(&app.namespace, "stand-in-ingress", &mapped, None).await;
+    write_setting(&app.namespace, "stand-in-ingress", mapped, None).await;
 }
 
 /// Step 2, what has to hold there, and step 1 again.
