@@ -113,7 +113,7 @@ impl Connection {
         self.spare_timers.start(limits, arrived_at, clock)
     }
 
-    /// It speaks HTTP/2.
+    /// The connection speaks HTTP/2: its requests are streams.
     pub(crate) fn mark_as_of_streams(&self) {
         self.has_streams.set(true);
     }

@@ -104,9 +104,8 @@ pub(super) async fn serve<S: Service>(
     .await;
     // Whatever works on answers ends here: none of them can be sent any more.
     drop(streams);
-    match &end {
-        ConnectionEnd::Left | ConnectionEnd::Fault(..) => transport.close().await,
-        ConnectionEnd::Closed | ConnectionEnd::Io(_) => {}
+    if matches!(&end, ConnectionEnd::Left | ConnectionEnd::Fault(..)) {
+        transport.close().await;
     }
     match end {
         ConnectionEnd::Left | ConnectionEnd::Closed => Ok(()),

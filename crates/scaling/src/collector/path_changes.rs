@@ -213,11 +213,8 @@ mod tests {
                 in_pods.add(second, sums(pods));
             }
             all.add(second, sums(pods + activators));
-            let parts = PathParts {
-                in_pods: in_pods.clone(),
-                newest_of_pods: second,
-                newest_of_activators: second,
-            };
+            let parts =
+                PathParts { in_pods: in_pods.clone(), newest_of_pods: second, newest_of_activators: second };
             let found = parts.seconds(Metric::Concurrency, &all).map(|at| (at.pods, at.activators));
             let found: Vec<(f64, f64)> = found.collect();
             let each = all.seconds().map(|second| {

@@ -61,13 +61,14 @@ fn sent_by(count: u32, outputs: u32) -> Vec<usize> {
 }
 
 #[test]
-fn no_stream_is_ever_more_than_a_turn_ahead_of_another() {
+fn no_stream_is_ever_more_than_two_turns_ahead_of_another() {
     for count in [1, 2, 3, 4, 5, 20, 1_000] {
-        for outputs in [3 * count, 3 * count + count / 2] {
+        for outputs in [3 * count, 3 * count + count / 2, 9 * count] {
             let sent = sent_by(count, outputs);
             let (least, most) = (sent.iter().min().expect("some"), sent.iter().max().expect("some"));
             assert!(*least >= 15 * PIECE.len(), "of {count} streams one has sent {least} bytes");
-            assert!(most - least <= 5 * PIECE.len(), "of {count} streams: {least} to {most} bytes");
+            // The stream that sent last goes on where there is room before another one is called.
+            assert!(most - least <= 10 * PIECE.len(), "of {count} streams: {least} to {most} bytes");
         }
     }
 }
