@@ -54,8 +54,8 @@ fn resources<'o>(revision: &'o Value, autoscaler: &'o Value) -> ConditionText<'o
     ConditionText::new(name, "Unknown").because("Deploying", "")
 }
 
-/// The status of a Service, where it is not as it is to be. Its route is ready once it leads to a revision: no
-/// ingress is asked.
+/// The status of a Service, where it is not as it is to be. Its route is ready once it leads to a revision:
+/// no ingress is asked.
 pub(super) fn of_service(
     known: &KnownObjects,
     id: &ObjectId,
