@@ -117,9 +117,22 @@ fn usable(assignment: &Assignment) -> impl Iterator<Item = (&PodName, SocketAddr
     ready.map(|pod| (&pod.pod, pod.address, pod.is_plain))
 }
 
+/// How soon activators must hear that others than before share the slots of a revision's pods; `None` if the
+/// same do, or if the slots are not divided and were not.
+pub(crate) fn division_urgency(
+    record: &RevisionRecord,
+    sharers: &[ReplicaId],
+    next: &Assignment,
+) -> Option<Urgency> {
+    let previous = record.assignment.as_deref();
+    let was_divided = previous.is_some_and(|previous| is_divided(previous, &record.sharers));
+    let is_news = record.sharers != sharers && (was_divided || is_divided(next, sharers));
+    is_news.then_some(Urgency::Soon)
+}
+
 /// Whether several activators divide the pods of a revision among them: only where pods have a limit that
 /// they could overfill.
-pub(crate) fn is_divided(assignment: &Assignment, sharers: &[ReplicaId]) -> bool {
+fn is_divided(assignment: &Assignment, sharers: &[ReplicaId]) -> bool {
     assignment.container_concurrency > 0
         && sharers.len() > 1
         && assignment.routing == Routing::ThroughActivator

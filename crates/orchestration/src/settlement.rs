@@ -95,7 +95,8 @@ impl Settlement<'_> {
         // The former version for the comparison: only what is said decides whether it is news.
         next.version = record.assignment.as_ref().map(|former| former.version).unwrap_or_default();
         let sharers = self.sharers(record, &members);
-        let urgency = self.revise(id, record, (&members, &sharers), &next);
+        let division = assignments::division_urgency(record, &sharers, &next);
+        let urgency = self.revise(id, record, &members, &next).into_iter().chain(division).min();
         let Some(record) = self.state.registry.noted_mut(id) else { return };
         record.members.clone_from(&members);
         record.sharers = sharers;
@@ -140,20 +141,17 @@ impl Settlement<'_> {
         }
     }
 
-    /// How soon activators must hear of a revision again, given those that are to serve it and those that are
-    /// to share its slots; `None` if nothing about it is new.
+    /// How soon activators must hear of a revision again, whichever of them share its slots; `None` if
+    /// nothing else about it is new.
     fn revise(
         &self,
         id: RevisionId,
         record: &RevisionRecord,
-        (members, sharers): (&[ReplicaId], &[ReplicaId]),
+        members: &[ReplicaId],
         next: &Assignment,
     ) -> Option<Urgency> {
         let previous = record.assignment.as_deref();
         let content = assignments::urgency(previous, next);
-        let was_divided = previous.is_some_and(|previous| assignments::is_divided(previous, &record.sharers));
-        let is_divided = assignments::is_divided(next, sharers);
-        let division = (record.sharers != sharers && (was_divided || is_divided)).then_some(Urgency::Soon);
         // A version that an activator has acted upon says what it is to the revision too.
         let standing = self.state.activators.iter().any(|(activator, known)| {
             known.holdings.get(&id).is_some_and(|holding| {
@@ -171,7 +169,7 @@ impl Settlement<'_> {
             && (members.iter().filter_map(|&member| self.state.activators.get(member)))
                 .any(|known| !known.holdings.contains_key(&id));
         let renewal = is_overtaken.then_some(Urgency::AtOnce);
-        [content, division, standing, renewal].into_iter().flatten().min()
+        [content, standing, renewal].into_iter().flatten().min()
     }
 
     /// Tells one activator of a revision, if it is to know it and does not.
