@@ -206,9 +206,14 @@ mod tests {
         let sums = |value| SecondSums::only(Metric::Concurrency, value);
         let mut all = WindowHistory::new(Duration::from_secs(6), Duration::from_secs(2));
         let mut in_pods = all.clone();
-        for (second, pods, activators) in
-            [(100, 1.0, 0.0), (101, 2.0, 1.0), (104, 0.0, 3.0), (107, 0.5, 0.0), (112, 0.0, 2.0)]
-        {
+        for (second, pods, activators) in [
+            (100, 1.0, 0.0),
+            (101, 2.0, 1.0),
+            (104, 0.0, 3.0),
+            (107, 0.5, 0.0),
+            (112, 0.0, 2.0),
+            (130, 0.0, 1.0),
+        ] {
             if pods > 0.0 {
                 in_pods.add(second, sums(pods));
             }
