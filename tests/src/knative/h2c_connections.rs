@@ -16,8 +16,8 @@ use tokio::net::TcpStream;
 /// How many connections one request is given to, none of which takes it.
 const ATTEMPTS_MAX: usize = 10;
 
-/// The words of the library of HTTP/2 for a request that was sent, and that the next hop leaves out as it says
-/// by a GOAWAY without an error that it leaves: nobody has begun it.
+/// The words of the library of HTTP/2 for a request that was sent, and that the next hop leaves out as it
+/// says by a GOAWAY without an error that it leaves: nobody has begun it.
 const LEFT_OUT: &str = "connection error received: not a result of an error";
 
 /// The body of a client, or that of a request which is made again.
