@@ -41,9 +41,47 @@ async fn app(mut request: Request<Incoming>) -> Response<StandInBody> {
     answer
 }
 
+/// The app, which leaves out what came over its first connection, as a program does that says in this moment
+/// that it leaves.
+async fn leaving_app() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+    let address = listener.local_addr().expect("it has one");
+    // A panic of it leaves requests unanswered, which the test sees.
+    tokio::spawn(async move {
+        let (mut first, _) = listener.accept().await.expect("the proxy connects");
+        read_to_head(&mut first).await.expect("a request is sent");
+        // Settings, none of which is said, and a GOAWAY without an error that names no stream.
+        let settings: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let go_away: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let leaving = [&settings[..], &go_away[..]].concat();
+        first.write_all(&leaving).await.expect("the connection is open");
+        let _ = serve_listener(listener, app).await;
+    });
+    address
+}
+
+/// Reads the preface of HTTP/2, and frames up to the head of a request.
+async fn read_to_head(client: &mut TcpStream) -> std::io::Result<()> {
+    client.read_exact(&mut [0; 24]).await?;
+    loop {
+        let mut frame = [0; 9];
+        client.read_exact(&mut frame).await?;
+        let length = u16::from_be_bytes([frame[1], frame[2]]);
+        client.read_exact(&mut vec![0; usize::from(length)]).await?;
+        if frame[3] == 1 {
+            return Ok(());
+        }
+    }
+}
+
 /// A connection to a proxy before the app, on which this head was sent.
 async fn asked(speaks_h2c: bool, head: &str) -> TcpStream {
-    let (to, forwarder) = (served(app).await, HopClient::new());
+    asked_before(served(app).await, speaks_h2c, head).await
+}
+
+/// A connection to a proxy before this address, on which this head was sent.
+async fn asked_before(to: SocketAddr, speaks_h2c: bool, head: &str) -> TcpStream {
+    let forwarder = HopClient::new();
     let proxy = served(move |request| {
         let forwarder = forwarder.clone();
         async move { forwarder.forward(request, to, speaks_h2c, ()).await }
@@ -76,6 +114,13 @@ async fn the_host_of_the_client_arrives_in_either_protocol() {
         let mut client = asked(speaks_h2c, "GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n").await;
         read_until(&mut client, expected).await;
     }
+}
+
+#[tokio::test]
+async fn a_request_that_a_leaving_hop_leaves_out_goes_over_another_connection() {
+    let head = "GET / HTTP/1.1\r\nHost: shop.example.com\r\n\r\n";
+    let mut client = asked_before(leaving_app().await, true, head).await;
+    read_until(&mut client, "HTTP/2.0 to shop.example.com").await;
 }
 
 #[tokio::test]
