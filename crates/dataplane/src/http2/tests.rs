@@ -5,7 +5,6 @@ mod costs;
 mod halves;
 mod rules;
 mod server;
-mod turns;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;

@@ -78,10 +78,8 @@ impl Transport {
         control(&self.session, context);
         // Last, so that what was read and what streams answered to it goes to the kernel together.
         self.send(context);
-        // In this turn streams may have given back the memory for which reading waits.
-        let may_read_again = was_crowded || self.pause.is_some() && self.session.has_memory_again();
-        if may_read_again && !self.is_crowded() {
-            // What stopped the reading is gone now, and only this task can go on with it.
+        if was_crowded && !self.is_crowded() {
+            // Reading stopped because of output that is gone now, and only this task can go on with it.
             context.waker().wake_by_ref();
         }
         match received {

@@ -51,7 +51,6 @@ impl Service for Echo {
                 let body = http_body_util::StreamBody::new(futures_util::stream::iter(frames));
                 Ok(Response::new(Body::custom(body)))
             }
-            "/endless" => Ok(Response::new(Body::custom(Endless))),
             "/stalled" => Ok(Response::new(Body::custom(Stalled))),
             "/unavailable" => {
                 Ok(Refusal::new(RefusalReason::QueueFull, "on purpose").into_response(RequestKind::Plain))
@@ -63,22 +62,6 @@ impl Service for Echo {
             }
             _ => Ok(Response::new(request.into_body())),
         }
-    }
-}
-
-/// A body without an end, of which the next piece is always here.
-struct Endless;
-
-impl http_body::Body for Endless {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
-        let piece = Bytes::from_static(&[b'x'; 16_000]);
-        std::task::Poll::Ready(Some(Ok(http_body::Frame::data(piece))))
     }
 }
 
