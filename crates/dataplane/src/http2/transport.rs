@@ -69,13 +69,13 @@ impl Transport {
         &mut self,
         context: &mut Context<'_>,
         arrived: impl FnMut(ArrivedRequest),
-        control: impl FnOnce(&Session, &mut Context<'_>),
+        control: impl FnOnce(&Session),
     ) -> Poll<ConnectionEnd> {
         // From here to `end_turn` this task need not be woken: whatever a stream writes goes out at the end.
         self.session.begin_turn(context);
         let received = self.poll_receive(context, arrived);
         let was_crowded = self.is_crowded();
-        control(&self.session, context);
+        control(&self.session);
         // Last, so that what was read and what streams answered to it goes to the kernel together.
         self.send(context);
         if was_crowded && !self.is_crowded() {

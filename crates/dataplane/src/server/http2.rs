@@ -1,40 +1,33 @@
 //! The end of a connection that answers.
-//!
-//! The connection and the answers to its requests are one task: what an answer has to say when its request
-//! was read, or when its app has answered, goes to the kernel in the same turn. No stream is a task of its
-//! own, which would have to be made, woken and taken apart for each request.
 
-mod answered;
-
-use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Buf;
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
+use http::header::{CONTENT_LENGTH, DATE, HeaderValue};
 use http::{Method, StatusCode};
-use protocol::ambiguity;
+use pin_project_lite::pin_project;
 use protocol::http1::{HeadLimits, UnreadableRequest};
+use protocol::http2::hpack::{encode_field, encode_text};
 use protocol::http2::{
-    ArrivedRequest, ErrorCode, PREFACE, Receiver, RefusedHead, Role, Sender, Session, SessionLimits,
+    ArrivedRequest, ErrorCode, HasBody, PREFACE, Receiver, RefusedHead, Role, Sender, Session, SessionLimits,
 };
+use protocol::{Response, ambiguity};
 use runtime::Clock;
-use tokio::task::coop::unconstrained;
 
-use super::service::Service;
+use super::service::{Abort, Service};
 use super::unserved;
-use crate::body::Body;
+use crate::body::{Body, ResponseBody};
 use crate::connection::Connection;
 use crate::connection::drain::{Drain, Phase};
 use crate::http1::LINGER_LIMIT;
-use crate::http2::{ConnectionEnd, PeerWatchdog, Transport, UnfinishedInputWatch};
+use crate::http2::{ConnectionEnd, PeerWatchdog, Pump, Transport, UnfinishedInputWatch};
 use crate::refusal::{Refusal, RefusalReason};
+use crate::server::date;
 use crate::socket::stream::ReadAheadStream;
-use answered::{AnswerForm, AnswerSender, AnsweredStream};
 
 /// How often a client that is silent while it waits for answers is asked whether it is still there, and how
 /// long it has to answer: one that is gone is noticed within two minutes, and what was begun for it is
@@ -68,16 +61,12 @@ pub(super) async fn serve<S: Service>(
     let mut watch = PeerWatchdog::new(PING_INTERVAL, clock);
     let mut unfinished = UnfinishedInputWatch::new(head_time, clock);
     let mut farewell = None;
-    let streams = RefCell::new(FuturesUnordered::new());
     let end = poll_fn(|context| {
         answerer.limit_heads();
         let end = transport.poll_turn(
             context,
-            |arrived| streams.borrow_mut().extend(answerer.answer(arrived)),
-            |session, context| {
-                poll_streams(&mut streams.borrow_mut(), context);
-                follow_drain(session, &connection, drain);
-            },
+            |arrived| answerer.answer(arrived),
+            |session| follow_drain(session, &connection, drain),
         );
         if end.is_ready() {
             return end;
@@ -102,8 +91,6 @@ pub(super) async fn serve<S: Service>(
         farewell.as_mut().poll(context).map(|()| ConnectionEnd::Closed)
     })
     .await;
-    // Whatever works on answers ends here: none of them can be sent any more.
-    drop(streams);
     if matches!(&end, ConnectionEnd::Left | ConnectionEnd::Fault(..)) {
         transport.close().await;
     }
@@ -111,15 +98,6 @@ pub(super) async fn serve<S: Service>(
         ConnectionEnd::Left | ConnectionEnd::Closed => Ok(()),
         ConnectionEnd::Fault(..) | ConnectionEnd::Io(_) => Err(end),
     }
-}
-
-/// Lets each stream go on that was woken. Those that do not end wake the connection's task when they can go
-/// on.
-fn poll_streams<Stream: Future<Output = ()>>(
-    streams: &mut FuturesUnordered<Stream>,
-    context: &mut Context<'_>,
-) {
-    while let Poll::Ready(Some(())) = streams.poll_next_unpin(context) {}
 }
 
 /// Tells the drain whether the connection has streams, and the session whether to leave.
@@ -161,12 +139,7 @@ impl<S: Service> Answerer<S> {
         self.session.limit_heads(bytes, headers);
     }
 
-    /// The stream of a request that the service answers, to be polled by the connection; `None` of any other,
-    /// which has its answer.
-    fn answer(
-        &self,
-        ArrivedRequest { stream, request, head_bytes }: ArrivedRequest,
-    ) -> Option<impl Future<Output = ()> + use<S>> {
+    fn answer(&self, ArrivedRequest { stream, request, head_bytes }: ArrivedRequest) {
         let sender = Sender::new(Rc::clone(&self.session), Rc::clone(&stream));
         let receiver = Receiver::new(Rc::clone(&self.session), stream);
         let answer_sender = AnswerSender { sender, clock: self.clock };
@@ -175,30 +148,24 @@ impl<S: Service> Answerer<S> {
             Err(refused) => {
                 let (refusal, form) = self.refused_head(refused);
                 let answer = unserved::refuse(&*self.service, &self.connection, None, refusal);
-                answer_sender.answer(answer, form);
-                return None;
+                return answer_sender.answer(answer, form);
             }
         };
         let asked = AnswerForm { is_head: request.method() == Method::HEAD };
         if let Some(refusal) = unserved::oversize(&*self.service, &request, head_bytes) {
             self.session.note_oversize_head(head_bytes, &|| self.clock.now());
             let answer = unserved::refuse(&*self.service, &self.connection, Some(&request), refusal);
-            answer_sender.answer(answer, asked);
-            return None;
+            return answer_sender.answer(answer, asked);
         }
         if let Some(ambiguity) = ambiguity(&request) {
             self.connection.retire();
             let answer = unserved::refuse(&*self.service, &self.connection, Some(&request), ambiguity.into());
-            answer_sender.answer(answer, asked);
-            return None;
+            return answer_sender.answer(answer, asked);
         }
         let request = request.map(|()| Body::from(receiver));
         let call = Rc::clone(&self.service).call(request, Rc::clone(&self.connection));
-        // A stream has as much to do in a turn as there is room for, and must not use up what the runtime
-        // allows this task: its connection could write nothing then.
-        let answered = unconstrained(AnsweredStream::new(call, answer_sender, asked));
         // A panic drops the answer_sender, and so the stream is reset: its client hears, and others go on.
-        Some(AssertUnwindSafe(answered).catch_unwind().map(drop))
+        tokio::task::spawn_local(AnsweredStream::new(call, answer_sender, asked));
     }
 
     /// Why a request is not served whose head was not kept, and the form of the answer.
@@ -221,4 +188,128 @@ impl<S: Service> Answerer<S> {
 fn no_memory() -> Refusal {
     let detail = "the heads of requests on this connection take as much memory as they may; send it again later, or a shorter one";
     Refusal::new(RefusalReason::BadRequest, detail).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+}
+
+/// The sending half of a stream, with the clock by which small pieces are sent.
+#[derive(Debug)]
+struct AnswerSender {
+    sender: Sender,
+    clock: Clock,
+}
+
+impl AnswerSender {
+    /// Sends an answer of the server itself, in place of a service's.
+    fn answer(self, answer: Response<Body>, asked: AnswerForm) {
+        // The same as for a service's answer if it should panic.
+        tokio::task::spawn_local(AnsweredStream::new(std::future::ready(Ok(answer)), self, asked));
+    }
+}
+
+/// The properties of a request that decide over the form of its answer.
+#[derive(Clone, Copy, Debug)]
+struct AnswerForm {
+    /// Its answer has no body (RFC 9110 §9.3.2).
+    is_head: bool,
+}
+
+pin_project! {
+    /// One stream, from its request to the end of its response. Ends early when the stream does, and with it
+    /// whatever works on the answer.
+    struct AnsweredStream<Call, B> {
+        #[pin]
+        stage: AnswerStage<Call, B>,
+        // Taken by the pump once there is something to send.
+        answer_sender: Option<AnswerSender>,
+        asked: AnswerForm,
+    }
+}
+
+pin_project! {
+    #[project = StageProjected]
+    enum AnswerStage<Call, B> {
+        Calling { #[pin] call: Call },
+        Sending { body: B, pump: Pump },
+    }
+}
+
+impl<Call, B> AnsweredStream<Call, B>
+where
+    Call: Future<Output = Result<Response<B>, Abort>>,
+    B: ResponseBody,
+{
+    fn new(call: Call, answer_sender: AnswerSender, asked: AnswerForm) -> Self {
+        Self { stage: AnswerStage::Calling { call }, answer_sender: Some(answer_sender), asked }
+    }
+}
+
+impl<Call, B> Future for AnsweredStream<Call, B>
+where
+    Call: Future<Output = Result<Response<B>, Abort>>,
+    B: ResponseBody,
+{
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut this = self.project();
+        loop {
+            match this.stage.as_mut().project() {
+                StageProjected::Calling { call } => {
+                    let Some(answer_sender) = this.answer_sender.as_ref() else { return Poll::Ready(()) };
+                    // Before the service is asked again: its client has broken the stream off, and dropping
+                    // the call stops all that works on it.
+                    if answer_sender.sender.poll_error(context).is_ready() {
+                        return Poll::Ready(());
+                    }
+                    let Poll::Ready(answer) = call.poll(context) else {
+                        return Poll::Pending;
+                    };
+                    let Some(answer_sender) = this.answer_sender.take() else { return Poll::Ready(()) };
+                    let Ok(response) = answer else {
+                        answer_sender.sender.reset(ErrorCode::INTERNAL_ERROR);
+                        return Poll::Ready(());
+                    };
+                    let Some(stage) = begin(response, answer_sender, *this.asked) else {
+                        return Poll::Ready(());
+                    };
+                    this.stage.set(stage);
+                }
+                StageProjected::Sending { body, pump } => {
+                    if pump.poll(body, context).is_ready() {
+                        return Poll::Ready(());
+                    }
+                    // A client that takes nothing keeps the pump waiting for room, so the body itself is
+                    // never asked and cannot say that its time is over.
+                    return body.poll_expired(context).map(drop);
+                }
+            }
+        }
+    }
+}
+
+/// Sends the head of a response. `None` if that was all.
+fn begin<Call, B>(
+    response: Response<B>,
+    answer_sender: AnswerSender,
+    asked: AnswerForm,
+) -> Option<AnswerStage<Call, B>>
+where
+    B: ResponseBody,
+{
+    let (head, body) = response.split_body();
+    let is_empty = body.is_end_stream();
+    let has_body = if is_empty || asked.is_head { HasBody::No } else { HasBody::Yes };
+    let length = body.size_hint().exact().filter(|_| !is_empty);
+    // Both headers are written behind those of the service and not put among them: its map need not grow.
+    answer_sender.sender.respond(&head, has_body, |out| {
+        if head.fields().first(&DATE).is_none() {
+            encode_text(&DATE, &date::now(), out);
+        }
+        if let Some(length) = length
+            && head.fields().first(&CONTENT_LENGTH).is_none()
+        {
+            encode_field(&CONTENT_LENGTH, &HeaderValue::from(length), out);
+        }
+    });
+    (has_body == HasBody::Yes)
+        .then(|| AnswerStage::Sending { body, pump: Pump::new(answer_sender.sender, answer_sender.clock) })
 }

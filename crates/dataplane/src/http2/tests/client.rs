@@ -163,7 +163,7 @@ fn much_that_is_written_at_once_does_not_end_the_reading() {
                 streams.extend((0..20).map(|_| session.open(&request, HasBody::No)));
                 return std::task::Poll::Pending;
             }
-            transport.poll_turn(context, drop, |_, _| {})
+            transport.poll_turn(context, drop, |_| {})
         }));
         let (mut peer, _) = listener.accept().await.expect("open");
         let mut preface = [0; PREFACE.len()];

@@ -32,7 +32,7 @@ async fn run(mut transport: Transport, session: Rc<Session>, clock: Clock) {
     let mut watch = PeerWatchdog::new(PING_INTERVAL, clock);
     let end = poll_fn(|context| {
         // A peer sends no requests to the client's end.
-        if let Poll::Ready(end) = transport.poll_turn(context, drop, |_, _| {}) {
+        if let Poll::Ready(end) = transport.poll_turn(context, drop, |_| {}) {
             return Poll::Ready(Some(end));
         }
         let has_heard = std::mem::take(&mut transport.has_heard);
