@@ -42,8 +42,9 @@ async fn until_live(tab: &mut Tab) {
 
 #[tokio::test]
 async fn pages_of_one_revision_are_whole_in_light_and_dark_on_a_telephone_and_on_a_wall() {
-    let ebb = Ebb::up(&[Service::new("hello").scaling("min-scale", "1")], &ConfigMap::short()).await;
-    ebb.until_pods("hello", 1).await;
+    let ebb = Ebb::up(&[Service::new("hello")], &asleep()).await;
+    // Its first pod is there by an order, so that each step of its start is known.
+    ebb.load("hello").burst(1).await.assert_all_answered();
     let mut tab = Tab::open().await;
     for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 360), ("dark", 3840)] {
         tab.show_as(scheme, width).await;

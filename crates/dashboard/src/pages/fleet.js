@@ -119,7 +119,8 @@ export function fleetPage(content, { fleet, history }) {
       if (row.shown !== one) show(row, one);
     }
     const cut = all.length > shown.length ? `, the first ${shown.length} of them shown` : "";
-    const text = all.length === fleet.size ? `${fleet.size} revisions${cut}` : `${all.length} of ${fleet.size} revisions${cut}`;
+    const part = all.length === fleet.size ? "" : `${all.length} of `;
+    const text = `${part}${fleet.size} ${fleet.size === 1 ? "revision" : "revisions"}${cut}`;
     const said = fleet.size === 0 ? "No revision yet" : text;
     if (caption.textContent !== said) caption.textContent = said;
     for (const { key, cell } of headings) {
